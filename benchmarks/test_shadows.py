@@ -46,10 +46,12 @@ def cnn() -> nn.Module:
     )
 
 
-def drawn(shape: tuple[int, ...], classes: int) -> Dataset:
-    """Random records: only the time is of interest."""
+def drawn(shape: tuple[int, ...], classes: int, set_bits: float | None = None) -> Dataset:
+    """Random records, numbers or bits of which a share is set: only the time is of interest."""
     generator = np.random.default_rng(0)
     features = generator.random((RECORDS, *shape), dtype=np.float32)
+    if set_bits is not None:
+        features = (features < set_bits).astype(np.float32)
     return Dataset(
         "drawn", features, generator.integers(0, classes, RECORDS), classes, "table" if len(shape) == 1 else "image"
     )
@@ -87,20 +89,22 @@ class Case:
     shape: tuple[int, ...]
     classes: int
     bar: float
-    """Large networks are bound by their products, which no engine makes fewer; small ones by calls."""
+    """Large networks are bound by their products and by Adam, small ones by calls: docs/decisions/kernels.md."""
+    set_bits: float | None = None
 
 
 CASES = (
     Case("CNN, 57,000 weights", cnn, (28, 28), 10, 5.0),
     Case("Adult 104-6-6-2", partial(dense, 104, 6, 6, 2), (104,), 2, 20.0),
     Case("dense 104-32-2", partial(dense, 104, 32, 2), (104,), 2, 20.0),
-    Case("Location 446-128-30", partial(dense, 446, 128, 30), (446,), 30, 2.0),
+    Case("446-128-30 of numbers", partial(dense, 446, 128, 30), (446,), 30, 3.5),
+    Case("446-128-30 of bits, as Location", partial(dense, 446, 128, 30), (446,), 30, 7.0, set_bits=0.12),
 )
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_shadow_trainings(record: Callable[[Ratio], None], case: Case) -> None:
-    records = drawn(case.shape, case.classes)
+    records = drawn(case.shape, case.classes, case.set_bits)
     with one_thread():
         for warm in (ours, loop):
             warm(case.model, records)

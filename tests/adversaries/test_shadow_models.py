@@ -31,9 +31,12 @@ from deniable.adversaries.shadow_recipes import (
 )
 from deniable.data import Dataset, from_arrays
 from deniable.tradeoff import average_precision
+from deniable.training import kernels
 from deniable.training.attacked.targets import TargetSettings, fit
+from deniable.training.dense_epochs import dense_network
 from deniable.training.ensemble import initial_weights
 from deniable.training.noise_source import SeededSource
+from deniable.training.release import fill_model
 from deniable.training.settings import Columns, as_records
 from deniable.training.subset_models import _course, _ShuffledSubsets, train_subsets
 
@@ -79,10 +82,7 @@ def test_models_trained_together_equal_models_trained_in_a_loop() -> None:
     together = train_subsets(settings, MEMBERS, inside, seed=2, block=0, steps=6)
     weights = initial_weights(_course(settings, inside), 4, SeededSource(2, 0, stream=0).generator)[1]
     for number, (model, row) in enumerate(zip(together, inside, strict=True)):
-        twin = small()
-        with torch.no_grad():
-            for parameter, first in zip(twin.parameters(), weights, strict=True):
-                parameter.copy_(first[number])
+        twin = fresh_twin(small, weights, number)
         optimizer = torch.optim.SGD(twin.parameters(), 0.5)
         records, labels = torch.from_numpy(MEMBERS.inputs[row]), torch.from_numpy(MEMBERS.labels[row])
         for _ in range(6):
@@ -125,10 +125,7 @@ def test_small_batches_are_trained_as_in_a_loop(network: Any, members: Dataset, 
     settings = TargetSettings(network, learning_rate=0.01, batch=16, epochs=1, optimizer=optimizer)  # type: ignore[arg-type]
     inside = draw_halves(4, len(members), 1)
     models = shuffled(settings, members, inside)
-    twin = network()
-    with torch.no_grad():
-        for parameter, first in zip(twin.parameters(), models.weights, strict=True):
-            parameter.copy_(first[2])
+    twin = fresh_twin(network, models.weights, 2)
     kind = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}[optimizer]
     learner = kind(twin.parameters(), 0.01)
     drawn: list[Any] = []
@@ -147,6 +144,80 @@ def test_small_batches_are_trained_as_in_a_loop(network: Any, members: Dataset, 
         learner.step()
     for found, expected in zip(models.weights, twin.parameters(), strict=True):
         assert torch.allclose(found[2], expected, atol=2e-5)
+
+
+DENSE = {
+    "one layer": lambda: nn.Linear(20, 4),
+    "wide": lambda: nn.Sequential(nn.Linear(20, 136), nn.ReLU(), nn.Linear(136, 4)),
+    "odd widths": lambda: nn.Sequential(nn.Linear(20, 13), nn.ReLU(), nn.Linear(13, 5), nn.ReLU(), nn.Linear(5, 4)),
+    "no bias": lambda: nn.Sequential(nn.Linear(20, 9, bias=False), nn.ReLU(), nn.Linear(9, 4)),
+}
+
+
+def mostly_zero() -> Dataset:
+    there = np.random.default_rng(2).random(MEMBERS.inputs.shape) < 0.2
+    return replace(MEMBERS, features=(MEMBERS.inputs * there).astype(np.float32))
+
+
+@pytest.mark.skipif(kernels.KERNELS is None, reason="the compiled kernels were not built")
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+@pytest.mark.parametrize("batch", [16, 11, 60])
+@pytest.mark.parametrize("members", [MEMBERS, mostly_zero()], ids=["dense", "mostly zero"])
+@pytest.mark.parametrize("network", DENSE)
+def test_epochs_in_one_call_are_trained_as_in_a_loop(
+    network: str, members: Dataset, batch: int, optimizer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each model by torch's own optimizer, on the batches that a twin of the engine draws; the last epoch is cut."""
+    settings = TargetSettings(DENSE[network], learning_rate=0.01, batch=batch, epochs=1, optimizer=optimizer)  # type: ignore[arg-type]
+    inside = draw_halves(4, len(members), 1)
+    models, drawing = (shuffled(settings, members, inside) for _ in range(2))
+    monkeypatch.setattr(type(models), "sum_gradients", None)  # no step by itself
+    with torch.no_grad():
+        models.train(7, 0.0)
+    twins = [fresh_twin(DENSE[network], drawing.weights, number) for number in range(4)]
+    kind = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}[optimizer]
+    learners = [kind(twin.parameters(), 0.01) for twin in twins]
+    records, labels = torch.from_numpy(members.inputs), torch.from_numpy(members.labels)
+    for _ in range(7):
+        for places, twin, learner in zip(drawing._draw_places(), twins, learners, strict=True):
+            learner.zero_grad()
+            nn.functional.cross_entropy(twin(records[places]), labels[places]).backward()
+            learner.step()
+    for number, twin in enumerate(twins):
+        for found, expected in zip(models.weights, twin.parameters(), strict=True):
+            assert torch.allclose(found[number], expected, atol=2e-5)
+
+
+def fresh_twin(network: Any, weights: Any, number: int) -> nn.Module:
+    """A model with one model's weights."""
+    twin: nn.Module = network()
+    with torch.no_grad():
+        for parameter, first in zip(twin.parameters(), weights, strict=True):
+            parameter.copy_(first[number])
+    return twin
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_model_that_diverged_is_refused(bad: float) -> None:
+    """Even where only zeros are multiplied by the weight that is not finite."""
+    members = mostly_zero()
+    members.features[:, 3] = 0
+    models = shuffled(TargetSettings(DENSE["wide"], batch=16, epochs=1), members, draw_halves(4, len(members), 1))
+    models.weights[0][1, 7, 3] = bad
+    with torch.no_grad():
+        models.train(6, 0.0)
+    for number in (0, 2, 3):
+        fill_model(models.model, models, number)
+    with pytest.raises(FloatingPointError, match="training diverged"):
+        fill_model(models.model, models, 1)
+
+
+def test_other_networks_are_trained_step_by_step() -> None:
+    tanh = partial(nn.Sequential, nn.Linear(20, 6), nn.Tanh(), nn.Linear(6, 4))
+    twice = partial(nn.Sequential, nn.Linear(20, 6), nn.Linear(6, 4))
+    for network in (tanh, twice):
+        models = shuffled(TargetSettings(network, batch=16, epochs=1), MEMBERS, draw_halves(4, len(MEMBERS), 1))
+        assert dense_network(models._settings, models.model, models.weights, models._records) is None
 
 
 def shuffled(settings: TargetSettings, records: Dataset, inside: Any) -> Any:

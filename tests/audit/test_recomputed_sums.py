@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields
 
 import numpy as np
@@ -23,7 +24,11 @@ def network() -> nn.Module:
     return nn.Sequential(nn.Conv2d(1, 4, 3), nn.GroupNorm(2, 4), nn.GELU(), nn.Flatten(), nn.Linear(64, 3))
 
 
-def recompute() -> RecomputedSteps:
+def dense() -> nn.Module:
+    return nn.Sequential(nn.Flatten(), nn.Linear(36, 5), nn.Tanh(), nn.Linear(5, 3))
+
+
+def recompute(network: Callable[[], nn.Module] = network) -> RecomputedSteps:
     generator = torch.Generator().manual_seed(3)
     records = torch.randn(9, 1, 6, 6, generator=generator)
     torch.manual_seed(0)
@@ -53,6 +58,18 @@ def test_both_ways_agree(monkeypatch: pytest.MonkeyPatch) -> None:
         one, two = getattr(held, field.name), getattr(in_chunks, field.name)
         assert one.dtype == two.dtype, field.name
         torch.testing.assert_close(one, two, rtol=2e-4, atol=2e-5, msg=field.name)
+
+
+@pytest.mark.parametrize("watched", [room.WATCHED, 1])
+def test_known_layers_have_the_sums_of_single_records(monkeypatch: pytest.MonkeyPatch, watched: int) -> None:
+    monkeypatch.setattr(room, "WATCHED", watched)
+    fast = recompute(dense)
+    monkeypatch.setattr(Recomputer, "_is_generic", lambda *_: True)
+    single = recompute(dense)
+    assert fast.onto.shape[1] == (9 if watched > 1 else 1)
+    for field in fields(RecomputedSteps):
+        one, two = getattr(fast, field.name), getattr(single, field.name)
+        torch.testing.assert_close(one, two, rtol=2e-4, atol=2e-5, check_dtype=False, msg=field.name)
 
 
 def test_of_large_models_a_few_records_outside_the_batch_are_recomputed(monkeypatch: pytest.MonkeyPatch) -> None:

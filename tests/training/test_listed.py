@@ -1,4 +1,4 @@
-"""Products that skip the inputs' zeros equal dense ones in float64, and hide no NaN."""
+"""Products of kernels, those that skip the inputs' zeros and others, equal those in float64, and hide no NaN."""
 
 from __future__ import annotations
 
@@ -34,6 +34,18 @@ def test_products(rows: int, features: int, examples: int, share: float) -> None
     listed(values).outer(deltas, sums)
     torch.testing.assert_close(out.double(), weights.double() @ values.double(), rtol=1e-5, atol=1e-5)
     torch.testing.assert_close(sums.double(), deltas.double() @ values.double().mT, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("rows", [1, 5, 6, 13, 270])
+@pytest.mark.parametrize(("inner", "columns"), [(1, 1), (9, 16), (104, 37), (40, 8), (3, 48)])
+def test_dense_product(rows: int, inner: int, columns: int) -> None:
+    torch.manual_seed(0)
+    left, right = torch.randn(rows, inner), torch.randn(inner, columns)
+    room = torch.full((rows * columns + 16,), torch.nan)
+    kernels.call("multiply_dense", left, right, room, kernels.sizes(rows, inner, columns))
+    found = room[: rows * columns].view(rows, columns).double()
+    torch.testing.assert_close(found, left.double() @ right.double(), rtol=1e-5, atol=1e-5)
+    assert bool(room[rows * columns :].isnan().all()), "nothing is written behind the product"
 
 
 @pytest.mark.parametrize("bad", [torch.nan, torch.inf])

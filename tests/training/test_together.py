@@ -8,10 +8,12 @@ import pytest
 pytest.importorskip("torch", reason="trainings need the extra 'train'")
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.func import functional_call, grad
 
+from deniable.training import kernels, together
 from deniable.training.ensemble import initial_weights
+from deniable.training.narrow_steps import NarrowSteps
 from deniable.training.networks.losses import loss_function
 from deniable.training.noise_source import SeededSource
 from deniable.training.together import Together, train_together
@@ -52,7 +54,7 @@ def naive(given: Together, trial: int, x: Tensor, y: Tensor) -> list[Tensor]:
                 weights, x[index].double(), y[index] if y.dtype == torch.int64 else y[index].double()
             )
             norm = torch.sqrt(sum(g.square().sum() for g in gradient))
-            factor = min(1.0, float(given.clip[trial]) / float(norm))
+            factor = min(1.0, float(given.clip[trial]) / float(norm)) if norm else 1.0
             sums = [total + factor * g for total, g in zip(sums, gradient, strict=True)]
         noise = float(given.noise[trial])
         for place, all_weights in enumerate(drawn):
@@ -77,6 +79,87 @@ def test_each_training_is_that_of_a_naive_loop(loss: str, optimizer: str) -> Non
     for trial in range(len(given)):
         for fast, slow in zip(trained.weights, naive(given, trial, x, y), strict=True):
             assert torch.allclose(fast[trial].double(), slow, rtol=2e-4, atol=2e-5)
+
+
+NETWORKS = {
+    "two hidden layers": lambda: nn.Sequential(
+        nn.Linear(FEATURES, 7), nn.ReLU(), nn.Linear(7, 5), nn.ReLU(), nn.Linear(5, 3)
+    ),
+    "one hidden layer": lambda: nn.Sequential(nn.Linear(FEATURES, 9), nn.ReLU(), nn.Linear(9, 3)),
+    "no bias": lambda: nn.Sequential(nn.Linear(FEATURES, 9, bias=False), nn.ReLU(), nn.Linear(9, 3, bias=False)),
+    "a bias at the end": lambda: nn.Sequential(nn.Linear(FEATURES, 9, bias=False), nn.ReLU(), nn.Linear(9, 3)),
+}
+MANY = 8
+"""Trainings, so that every tensor has the sixteen values that the kernel needs."""
+
+
+def narrow_settings(network: str, optimizer: str, rate: float = 0.5) -> Together:
+    noise, clip = torch.linspace(0.0, 1.4, MANY), torch.linspace(0.2, 1.0, MANY)
+    clip[0] = torch.inf
+    return Together(NETWORKS[network], rate, 5, noise, clip, torch.linspace(0.1, 0.01, MANY), optimizer)
+
+
+@pytest.fixture
+def one_call(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The steps that were one kernel call."""
+    if kernels.KERNELS is None:
+        pytest.skip("the compiled kernels were not built")
+    steps: list[int] = []
+    step = NarrowSteps.step
+    monkeypatch.setattr(NarrowSteps, "step", lambda self: (steps.append(1), step(self)))
+    return steps
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+@pytest.mark.parametrize("share", [0.2, 1.0], ids=["mostly zeros", "no zeros"])
+@pytest.mark.parametrize("network", NETWORKS)
+def test_one_call_a_step_is_the_naive_loop(network: str, share: float, optimizer: str, one_call: list[int]) -> None:
+    x, y = data("cross-entropy")
+    x = x * (torch.rand(x.shape, generator=torch.Generator().manual_seed(1)) < share)
+    given = narrow_settings(network, optimizer)
+    trained = train_together(given, x, y, seed=7, block=3)
+    assert len(one_call) == given.steps
+    for trial in range(MANY):
+        for fast, slow in zip(trained.weights, naive(given, trial, x, y), strict=True):
+            assert torch.allclose(fast[trial].double(), slow, rtol=2e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize(("records", "trainings"), [(3000, 60), (40, 8)])
+@pytest.mark.parametrize("share", [0.1, 0.7])
+def test_one_call_a_step_is_many_calls(
+    records: int, trainings: int, share: float, one_call: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Batches that need several waves of trainings, draws by the kernel and by torch, lists and dense products."""
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(records, 37, generator=generator) * (torch.rand(records, 37, generator=generator) < share)
+    y = torch.randint(0, 2, (records,), generator=generator)
+    noise, clip, rate = (torch.full((trainings,), value) for value in (0.7, 0.5, 0.02))
+    given = Together("dense:37,21,2", 0.3, 4, noise, clip, rate, "adam")
+    one = train_together(given, x, y, seed=2, block=1)
+    assert one_call
+    monkeypatch.setattr(together, "narrow_network", lambda *_: None)
+    many = train_together(given, x, y, seed=2, block=1)
+    for fast, slow in zip(one.weights, many.weights, strict=True):
+        torch.testing.assert_close(fast, slow, rtol=1e-3, atol=2e-4)
+
+
+def test_one_call_a_step_keeps_divergence_and_empty_batches(one_call: list[int]) -> None:
+    x, y = data("cross-entropy")
+    nobody = train_together(narrow_settings("no bias", "sgd", 1e-9), x, y, seed=1, block=0)
+    _, start = initial_weights(narrow_settings("no bias", "sgd"), MANY, SeededSource(1, 0, stream=1).generator)
+    assert all(torch.equal(w[0], before[0]) for w, before in zip(nobody.weights, start, strict=True))  # no noise
+    assert not torch.equal(nobody.weights[0][1], start[0][1])
+    x[:, 2] = torch.nan
+    assert bool(train_together(narrow_settings("no bias", "sgd"), x, y, seed=1, block=0).weights[0].isnan().any())
+    assert len(one_call) == 10
+
+
+def test_labels_that_are_no_classes_are_refused() -> None:
+    """Whichever way the steps take."""
+    x, y = data("cross-entropy")
+    for given in (narrow_settings("no bias", "sgd", 1.0), settings("cross-entropy", "sgd", 1.0)):
+        with pytest.raises(ValueError, match="labels must be class numbers, 0 to 2"):
+            train_together(given, x, y + 1, seed=1, block=0)
 
 
 def test_a_training_does_not_depend_on_its_company() -> None:

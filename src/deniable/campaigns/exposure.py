@@ -142,7 +142,7 @@ def _course(
     source, update = SeededSource(seed, 0, stream=1), updater(settings)
     loss = loss_function(settings.loss)
     sigma = settings.noise * settings.global_sensitivity
-    make = partial(example_gradients, model, loss, weights, x[0], differing=0, shared=True)
+    make = partial(example_gradients, model, loss, weights, x[0], shared=True)
     passes = _Passes(settings, local(), make, (x, y), extra)
     for step in range(settings.steps):
         drawn = torch.ones(len(x)) if settings.rate == 1 else (source.uniform(len(x)) < settings.rate).float()
@@ -183,8 +183,8 @@ class _Passes:
         (x, y), others = self.records, len(self.extra[0])
         gradients: ExampleGradients = self.own.__dict__.setdefault("gradients", None) or self.make()
         self.own.gradients = gradients
-        gradients.differing = len(x[part]) + others if others else 0
-        gradients.load(torch.cat([x[part], self.extra[0]])[None], torch.cat([y[part], self.extra[1]])[None])
+        together = torch.cat([x[part], self.extra[0]])[None], torch.cat([y[part], self.extra[1]])[None]
+        gradients.load(*together, differing=len(x[part]) + others if others else 0)
         include, sums = torch.cat([drawn[part], torch.zeros(others)])[None], [torch.empty_like(t) for t in shapes]
         norms = gradients.clipped_sum(include, self.settings.clip, sums)[0].double()
         lengths, own = norms.clamp(max=self.settings.clip), slice(0, len(x[part]))

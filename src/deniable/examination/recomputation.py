@@ -97,9 +97,10 @@ class Recomputer:
         include = self._inclusion(seen, members)
         everybody = torch.zeros(len(self.columns.records))
         everybody[members] = 1
-        group = len(seen) if self._takes_drawn(seen.weights) else self._group
+        generic = self._is_generic(seen.weights)
+        group = len(seen) if self._takes_drawn(generic) else self._group
         starts = range(0, len(seen), group)
-        parts = [self._part(seen, include, everybody, slice(start, start + group)) for start in starts]
+        parts = [self._part(seen, include, everybody, slice(start, start + group), generic) for start in starts]
         if len(parts) == 1:
             return parts[0]
         joined = {f.name: torch.cat([getattr(part, f.name) for part in parts]) for f in fields(RecomputedSteps)}
@@ -114,40 +115,39 @@ class Recomputer:
                 include[step, members] = torch.from_numpy(np.bincount(batch, minlength=len(members))).float()
         return include
 
-    def _part(self, seen: WatchedTraining, include: Tensor, everybody: Tensor, group: slice) -> RecomputedSteps:
+    def _part(
+        self, seen: WatchedTraining, include: Tensor, everybody: Tensor, group: slice, generic: bool
+    ) -> RecomputedSteps:
         include = include[group]
         clips = np.array([self.claim.clip if clip is None else clip for clip in seen.clips])
         clip = torch.from_numpy(clips)[group]
         sigma = torch.from_numpy(self.claim.sigmas(clips))[group]
         weights, applied = [values[group] for values in seen.weights], [values[group] for values in seen.sums]
         part = _Part(weights, applied, include, everybody.expand_as(include), clip, sigma)
-        if self._takes_drawn(weights):
+        if self._takes_drawn(generic):
             return self._by_drawn(part)
         plain = isinstance(self.claim.recipe.clipping, Flat) and bool((clip == clip[0]).all())
-        return self._by_library(part) if plain and not self._holds_every(weights) else self._by_record(part)
+        return self._by_library(part) if plain and not generic else self._by_record(part)
 
-    def _takes_drawn(self, weights: list[Tensor]) -> bool:
-        """Whether single steps are recomputed record by record: the model is large, and not of known layers."""
-        flat_norm = isinstance(self.claim.recipe.clipping, Flat)
-        return flat_norm and not self._holds_every(weights) and self._is_generic(weights)
-
-    def _holds_every(self, weights: list[Tensor]) -> bool:
-        """Whether all gradients of a step are few enough to be held, where there is no faster way than to make them."""
+    def _takes_drawn(self, generic: bool) -> bool:
+        """Whether single steps are recomputed record by record: gradients are too many to be held, but must be made."""
         numbers = len(self.columns.records) * sum(p.numel() for p in self.parameters.values())
-        return COPIES * numbers <= AT_ONCE and self._is_generic(weights)
+        return generic and isinstance(self.claim.recipe.clipping, Flat) and COPIES * numbers > AT_ONCE
 
     def _is_generic(self, weights: list[Tensor]) -> bool:
+        """Whether there is no faster way than to make every record's gradient: the layers are not all known."""
         return isinstance(self._gradients(weights, 1), GenericGradients)
 
     def _by_library(self, part: _Part) -> RecomputedSteps:
         """Gradients that are clipped as usual, all steps to one norm."""
         weights, applied, include, everybody, clip, sigma = part
         norm = float(clip[0])
-        single, pair = self._gradients(weights, self.watched), self._gradients(weights, self.columns.differing)
-        whole, _ = _sum(pair, weights, include, inf)
-        total = _sum(pair, weights, everybody, norm)[0] if self.claim.rate < 1 else None
-        _sum(pair, weights, include, norm)
+        single = self._gradients(weights, self.watched)
+        plain = single if self.watched == len(include[0]) else self._gradients(weights, 0)
+        whole, _ = _sum(plain, weights, include, inf)
+        total = _sum(plain, weights, everybody, norm)[0] if self.claim.rate < 1 else None
         clean, norms = _sum(single, weights, include, norm)
+        pair = slice(self.watched - self.columns.differing, None)
         residual = [_over(a - c, sigma) for a, c in zip(applied, clean, strict=True)]
         return RecomputedSteps(
             include=include,
@@ -157,7 +157,7 @@ class Recomputer:
             everybody=flat(total if total is not None else clean),
             onto=single.project(residual),
             norms=norms.clone(),
-            gram=pair.gram(),
+            gram=single.cross_products(pair, pair),
             clip=clip,
             sigma=sigma,
         )
@@ -172,7 +172,7 @@ class Recomputer:
         sums, residual = torch.zeros(steps, 3 if self.claim.rate < 1 else 2, size), torch.empty(steps, size)
         onto, norms = torch.zeros(steps, self.watched).double(), torch.zeros_like(part.include)
         gram = torch.zeros(steps, differing, differing).double()
-        generic = GenericGradients(self.model, self.loss, [w[:1] for w in part.weights], differing=0)
+        generic = GenericGradients(self.model, self.loss, [w[:1] for w in part.weights])
         generic.own_room = True
         for step in range(steps):
             now, room = _Part(*(_row(v, step) for v in part)), _StepMemory(sums[step], residual[step], norms[step])
@@ -258,9 +258,14 @@ class Recomputer:
     def every(self, weights: list[Tensor]) -> list[Tensor]:
         """Every record's gradients at the weights of some steps, (steps, records, ...)."""
         records, labels, _ = self.columns
-        generic = GenericGradients(self.model, self.loss, weights, differing=0)
+        generic = GenericGradients(self.model, self.loss, weights)
         generic.load(records[None], labels[None])
         return generic.gradients_of(slice(0, len(records)))
+
+    def lengths(self, weights: list[Tensor]) -> Tensor:
+        """(steps, records) of every record's gradient at the weights of some steps."""
+        everybody = torch.ones(len(weights[0]), len(self.columns.records))
+        return _sum(self._gradients(weights, 0), weights, everybody, 1.0)[1].clone()
 
     def mean_gradient(self, weights: list[Tensor], members: NDArray[np.int64]) -> Tensor:
         """Of the loss of all records that were trained on, as one vector."""
@@ -296,8 +301,8 @@ class Recomputer:
 
     def _gradients(self, weights: list[Tensor], kept: int) -> ExampleGradients:
         records, labels, _ = self.columns
-        gradients = example_gradients(self.model, self.loss, weights, records[0], differing=kept, shared=True)
-        gradients.load(records[None], labels[None])
+        gradients = example_gradients(self.model, self.loss, weights, records[0], shared=True)
+        gradients.load(records[None], labels[None], kept)
         return gradients
 
 

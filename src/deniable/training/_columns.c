@@ -3,11 +3,8 @@
    Values are (trials, width, examples). A column's values are summed down the rows, many examples at a time: torch
    needs a pass over memory for each of square, sum, product and difference. */
 
+#include "_dense.h"
 #include "_softmax.h"
-
-typedef struct {
-    long trials, width, examples;
-} Columns;
 
 EXPORT FOR_THIS_CPU int column_squares(const float *values, float *restrict squares, const Columns *z) {
     memset(squares, 0, sizeof(float) * z->trials * z->examples);

@@ -4,19 +4,10 @@
    Sixteen examples at a time pass through the layers forward and backward; their activations, deltas and norms stay in
    the first cache. Vectors are over examples, so narrow layers waste no lane. */
 
+#include "_dense.h"
 #include "_softmax.h"
 
 enum { TILE = 16, HALF = 8 };
-
-typedef struct {
-    const float *weights, *bias;     /* (trials, width, inputs), (trials, width); bias may be NULL */
-    float *weight_sums, *bias_sums;  /* of the clipped gradients, the same shapes; weights of the first layer are not touched */
-} Layer;
-
-typedef struct {
-    long trials, layers, examples, own_labels, own_squares; /* own: an array a trial, not one for all */
-    long widths[];
-} Network;
 
 /* What a tile needs: activations and deltas (width, 16) and sums (width, inputs, 8), (width, 8) of every layer. */
 typedef struct {

@@ -1,7 +1,7 @@
 /* Standard normal draws from a Mersenne twister in torch's state, the same as torch's to float accuracy, several times
    as fast: torch steps the twister one number at a time. The polynomials are minimax fits to the named functions. */
 
-#include "_vectors.h"
+#include "_dense.h"
 
 enum { WORDS = 624, MIDDLE = 397, LEFT = 1, NEXT = 2, KEY = 3, PASS = 8 * WORDS };
 

@@ -7,7 +7,13 @@ from math import prod
 import torch
 from torch import Tensor
 
-__all__ = ["Buffers"]
+__all__ = ["Buffers", "split_like"]
+
+
+def split_like(flat: Tensor, like: list[Tensor]) -> list[Tensor]:
+    """Parts of `flat`, in order, each of the shape of one of `like`: views."""
+    parts = torch.split(flat, [values.numel() for values in like])
+    return [part.view_as(values) for part, values in zip(parts, like, strict=True)]
 
 
 class Buffers:

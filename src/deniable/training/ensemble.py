@@ -52,12 +52,12 @@ class Ensemble:
         self._updater = updater(settings)
         self._shared = settings.rate >= GATHER_BELOW_RATE
         loss = loss_function(settings.loss)
-        self.gradients = example_gradients(model, loss, weights, records[0], differing=differing, shared=self._shared)
+        self.gradients = example_gradients(model, loss, weights, records[0], shared=self._shared)
         # D has all records but x'; a public constant, the same under both hypotheses
         self._count = settings.rate * (len(records) - max(0, differing - 1))
         self._everybody = torch.ones(len(weights[0]), len(records))
         if self._shared:
-            self.gradients.load(records[None], labels[None])
+            self.gradients.load(records[None], labels[None], differing)
 
     def draw_batch(self, members: Tensor) -> Tensor:
         """Draw the step's batch, given which differing records are `members` (trials, differing) of the data set.
@@ -91,7 +91,7 @@ class Ensemble:
         index = torch.cat([index, differing.expand(len(drawn), -1)], 1)
         padding = torch.arange(longest) < counts.unsqueeze(1)
         self._include = torch.cat([padding.float(), present], 1)
-        self.gradients.load(self._records[index], self._labels[index])
+        self.gradients.load(self._records[index], self._labels[index], self._differing)
 
     def sum_gradients(self) -> Tensor:
         """Sum the batch's clipped gradients into `sums`; returns the differing records' norms before clipping."""

@@ -32,20 +32,23 @@ def _places(model: nn.Module) -> dict[str, int]:
 
 
 class ExampleGradients(ABC):
-    """One pass over the records of a step, for all trials; the last `differing` records are x, or x and x'.
-
-    How many differ is settled before `load`.
+    """One pass over the records of a step, for all trials; the last ones, if asked for, are those that differ.
 
     Guarantee: every record's contribution to the sum has norm at most `clip` (to float32 rounding), and depends on
     no other record.
     """
 
-    def __init__(self, differing: int) -> None:
-        self.differing = differing
+    def load(self, records: Tensor, labels: Tensor, differing: int = 0) -> None:
+        """The step's records (1 or trials, examples, ...) and labels; 1 where all trials share them.
+
+        The last `differing` examples (x, or x and x') are those that `gram` and `project` are about.
+        """
+        self._differing = differing
+        self._load(records, labels)
 
     @abstractmethod
-    def load(self, records: Tensor, labels: Tensor) -> None:
-        """The step's records (1 or trials, examples, ...) and labels; 1 where all trials share them."""
+    def _load(self, records: Tensor, labels: Tensor) -> None:
+        """Keep them."""
 
     @abstractmethod
     def _sum(self, include: Tensor, clip: Clip, out: list[Tensor]) -> tuple[Tensor, Tensor]:
@@ -62,7 +65,7 @@ class ExampleGradients(ABC):
     def clipped_sum(self, include: Tensor, clip: Clip, out: list[Tensor]) -> Tensor:
         """Write sum_i include_i clip(g_i) into `out`; returns the norms before clipping, (trials, examples)."""
         norms, factors = self._sum(include, clip, out)
-        self._factors = factors[:, factors.shape[1] - self.differing :].double()
+        self._factors = factors[:, factors.shape[1] - self._differing :].double()
         return norms
 
     def gram(self) -> Tensor:
@@ -95,8 +98,7 @@ class GenericGradients(ExampleGradients):
     own_room = False
     """Whether gradients may lie where those of an earlier call lay: fresh memory takes as long as what fills it."""
 
-    def __init__(self, model: nn.Module, loss: Loss, weights: list[Tensor], differing: int) -> None:
-        super().__init__(differing)
+    def __init__(self, model: nn.Module, loss: Loss, weights: list[Tensor]) -> None:
         self.weights = weights
         self._kept_room: list[Tensor] = []
         places = _places(model)
@@ -110,8 +112,7 @@ class GenericGradients(ExampleGradients):
         self._one_trial = vmap(self._one_example, in_dims=(None, 0, 0))
         self._convolves = any(isinstance(module, nn.modules.conv._ConvNd) for module in model.modules())
 
-    def load(self, records: Tensor, labels: Tensor) -> None:
-        """Keep them."""
+    def _load(self, records: Tensor, labels: Tensor) -> None:
         self._records, self._labels = records, labels
 
     def _sum(self, include: Tensor, clip: Clip, out: list[Tensor]) -> tuple[Tensor, Tensor]:
@@ -131,7 +132,7 @@ class GenericGradients(ExampleGradients):
     def _chunks(self, examples: int) -> Iterator[slice]:
         """Slices of the examples; the differing ones are the last slice, for their gradients are kept."""
         size = max(1, self.memory // (4 * sum(w.numel() for w in self.weights)))
-        common = examples - self.differing
+        common = examples - self._differing
         for start in range(0, common, size):
             yield slice(start, min(start + size, common))
         yield slice(common, examples)

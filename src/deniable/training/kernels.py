@@ -11,9 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["KERNELS", "STATE", "addresses", "call", "plan_each", "sizes", "suit", "tell_if_slow"]
+__all__ = ["KERNELS", "STATE", "addresses", "call", "plan", "plan_each", "sizes", "suit", "tell_if_slow"]
 
-VERSION = 5
+VERSION = 6
 """Of the kernels' names and arguments, as `_kernels.c` states it; raise both together."""
 _READABLE = (torch.float32, torch.int32, torch.int64, torch.uint8)
 
@@ -63,6 +63,16 @@ def call(name: str, *arguments: Tensor | Any) -> None:
     TypeError refuses any other tensor: a kernel would read and write beyond it.
     """
     _call(name, [_address(value) for value in arguments])
+
+
+def plan(name: str, *arguments: Tensor | Any) -> Callable[..., None]:
+    """`call` with these arguments, and others behind them that are given each time."""
+    known = [_address(value) for value in arguments]
+
+    def call_again(*others: Any) -> None:
+        _call(name, [*known, *others])
+
+    return call_again
 
 
 def plan_each(name: str, trials: int, *arguments: Tensor | Any) -> Callable[[int], None]:

@@ -40,8 +40,7 @@ def _pad(values: Tensor, width: int) -> Tensor:
 class StackGradients(ExampleGradients):
     """One forward and one backward pass; gradients of dense layers are never materialised."""
 
-    def __init__(self, layers: list[Layer], loss: Loss, differing: int, activations: int) -> None:
-        super().__init__(differing)
+    def __init__(self, layers: list[Layer], loss: Loss, activations: int) -> None:
         self._activations = activations
         self._dense = isinstance(layers[0], Flatten)
         self._layers = layers[1:] if self._dense else layers
@@ -52,7 +51,7 @@ class StackGradients(ExampleGradients):
         self._buffers = Buffers()
         self._wave = 1
 
-    def load(self, records: Tensor, labels: Tensor) -> None:
+    def _load(self, records: Tensor, labels: Tensor) -> None:
         """Keep them; those of dense models flat, padded with empty records of weight 0: see `PADDED_TO_EXAMPLES`."""
         self._examples = records.shape[1]
         self._width = -(-self._examples // PADDED_TO_EXAMPLES) * PADDED_TO_EXAMPLES if self._dense else self._examples
@@ -65,8 +64,8 @@ class StackGradients(ExampleGradients):
         if self._narrow:
             self._narrow.load(padded)
             self._wave = max(1, NARROW_WAVE_VALUES // (self._narrow.widths[0] * self._width))
-            if self.differing:
-                self._kept_gradient.load(labels[:, self._examples - self.differing :], classes)
+            if self._differing:
+                self._kept_gradient.load(labels[:, self._examples - self._differing :], classes)
 
     def _flat(self, records: Tensor) -> Tensor:
         """(1 or trials, features, examples); copied where all steps use the same records, or some are missing."""
@@ -83,7 +82,7 @@ class StackGradients(ExampleGradients):
         shape = len(include), self._width
         norms, factors = self._buffers.get("norms", *shape).zero_(), self._buffers.get("factors", *shape)
         include = _pad(include, shape[1]).contiguous()
-        apart = bool(self.differing) or isinstance(clip, Tensor) or clip < inf
+        apart = bool(self._differing) or isinstance(clip, Tensor) or clip < inf
         for layer in self._weighted:
             layer.begin(apart)
         for start in range(0, len(include), self._wave):
@@ -158,15 +157,15 @@ class StackGradients(ExampleGradients):
 
     def _keep_differing(self, trials: slice) -> None:
         """Pass the differing records alone through the layers, which keep what `gram` and `project` need."""
-        if self.differing:
-            own = self._inputs(trials)[:, :, self._examples - self.differing : self._examples]
+        if self._differing:
+            own = self._inputs(trials)[:, :, self._examples - self._differing : self._examples]
             self._backward(self._kept_gradient(self._forward(own.contiguous()), trials), None)
             for layer in self._weighted:
                 layer.keep(slice(None))
 
     def _sum_wave(self, factors: Tensor, out: list[Tensor]) -> None:
         for layer, sums in zip(self._weighted, self._by_layer(out), strict=True):
-            layer.keep(slice(self._examples - self.differing, self._examples))
+            layer.keep(slice(self._examples - self._differing, self._examples))
             layer.clipped_sum(factors, sums)
 
     def _sum_whole(self, out: list[Tensor]) -> None:
@@ -183,14 +182,14 @@ class StackGradients(ExampleGradients):
         return torch.stack([layer.gram(rows, columns) for layer in self._weighted]).sum(0)
 
     def _project(self, noise: list[Tensor]) -> Tensor:
-        if not self.differing:
+        if not self._differing:
             return torch.zeros(len(noise[0]), 0, dtype=torch.float64)
         pairs = zip(self._weighted, self._by_layer(noise), strict=True)
         return torch.stack([layer.project(part) for layer, part in pairs]).sum(0)
 
 
 def example_gradients(
-    model: nn.Module, loss: Loss, weights: list[Tensor], record: Tensor, *, differing: int, shared: bool
+    model: nn.Module, loss: Loss, weights: list[Tensor], record: Tensor, *, shared: bool
 ) -> ExampleGradients:
     """The fastest path for this model: known layers in sequence and single precision, else any by `torch.func`.
 
@@ -198,8 +197,8 @@ def example_gradients(
     """
     layers = known_layers(model, weights, record, shared) if kernels.suit(record, *weights) else None
     if layers is None:
-        return GenericGradients(model, loss, weights, differing)
-    return StackGradients(layers, loss, differing, activations(model, record))
+        return GenericGradients(model, loss, weights)
+    return StackGradients(layers, loss, activations(model, record))
 
 
 def activations(model: nn.Module, record: Tensor) -> int:

@@ -12,6 +12,8 @@ from torch import Tensor, nn
 
 from deniable.data import Dataset
 from deniable.training.attacked.targets import TargetCourse, TargetSettings
+from deniable.training.buffers import split_like
+from deniable.training.dense_epochs import DenseEpochs, dense_network
 from deniable.training.engine import one_thread
 from deniable.training.ensemble import Ensemble, initial_weights
 from deniable.training.networks.usual_models import check_fit
@@ -41,14 +43,7 @@ def train_subsets(
         check_fit(model, columns.records[:2], max(1, records.classes))
         kind = _PoissonSubsets if settings.noise else _ShuffledSubsets
         models = kind(course, model, weights, columns, source=source, inside=torch.from_numpy(inside))
-        sigma = torch.full((len(inside),), settings.noise * settings.clip)
-        nobody = torch.empty(len(inside), 0)
-        for _ in range(steps):
-            models.draw_batch(nobody)
-            models.sum_gradients()
-            if settings.noise:
-                models.add_noise(sigma)
-            models.apply()
+        models.train(steps, settings.noise * settings.clip if settings.noise else 0.0)
     for number in range(len(inside)):
         yield fill_model(model, models, number)
 
@@ -75,23 +70,27 @@ class _Subsets(Ensemble):
         inside: Tensor,
     ) -> None:
         self._flat_weights = torch.cat([values.flatten() for values in weights])
-        super().__init__(course, model, _views(self._flat_weights, weights), columns, source)
+        super().__init__(course, model, split_like(self._flat_weights, weights), columns, source)
         self._flat_sums = torch.zeros_like(self._flat_weights)
-        self.sums = _views(self._flat_sums, weights)
+        self.sums = split_like(self._flat_sums, weights)
         self._inside = inside
         self._places = inside.nonzero()[:, 1].view(len(inside), -1)
         self._members = self._places.shape[1]
         self._count = course.rate * self._members
 
+    def train(self, steps: int, sigma: float) -> None:
+        """So many steps, with noise of standard deviation `sigma` on each sum."""
+        models = len(self._inside)
+        for _ in range(steps):
+            self.draw_batch(torch.empty(models, 0))
+            self.sum_gradients()
+            if sigma:
+                self.add_noise(torch.full((models,), sigma))
+            self.apply()
+
     def apply(self) -> None:
         """All weights are one row of memory: the optimizer's few passes over it cost little for small networks."""
         self._updater.apply([self._flat_weights], [self._flat_sums], self._count)
-
-
-def _views(flat: Tensor, like: list[Tensor]) -> list[Tensor]:
-    """Parts of `flat`, in order, each of the shape of one of `like`."""
-    parts = torch.split(flat, [values.numel() for values in like])
-    return [part.view_as(values) for part, values in zip(parts, like, strict=True)]
 
 
 class _PoissonSubsets(_Subsets):
@@ -104,6 +103,31 @@ class _ShuffledSubsets(_Subsets):
     """Every epoch in a new order; the last batch of an epoch is as large as the others, from the epoch's beginning."""
 
     _left = 0
+
+    def train(self, steps: int, sigma: float) -> None:
+        """An epoch of a dense network is one kernel call; its draws are those of `draw_batch`."""
+        layers = dense_network(self._settings, self.model, self.weights, self._records)
+        if layers is None:
+            super().train(steps, sigma)
+            return
+        epochs = DenseEpochs(self._settings, layers, Columns(self._records, self._labels, 0), self._size)
+        for done in range(0, steps, self._batches):
+            epochs.run(self._draw_order(), min(self._batches, steps - done))
+        epochs.store()
+
+    @property
+    def _size(self) -> int:
+        return max(1, round(self._settings.rate * self._members))
+
+    @property
+    def _batches(self) -> int:
+        return ceil(self._members / self._size)
+
+    def _draw_order(self) -> Tensor:
+        """Each model's records in the order of an epoch, twice, (models, 2 x records)."""
+        keys = self._source.uniform(*self._places.shape).numpy()
+        order = self._places.gather(1, torch.from_numpy(keys.argsort(1)))  # twice as fast as torch's
+        return torch.cat([order, order], 1)
 
     def draw_batch(self, members: Tensor) -> Tensor:
         """The next batch; where batches are small, copied together by the places of its records."""
@@ -118,12 +142,8 @@ class _ShuffledSubsets(_Subsets):
 
     def _draw_places(self) -> Tensor:
         """The records of each model's batch, (models, batch)."""
-        size = max(1, round(self._settings.rate * self._members))
-        batches = ceil(self._members / size)
         if not self._left:
-            keys = self._source.uniform(*self._places.shape).numpy()
-            order = self._places.gather(1, torch.from_numpy(keys.argsort(1)))  # twice as fast as torch's
-            self._order, self._left = torch.cat([order, order], 1), batches
-        start = (batches - self._left) * size
+            self._order, self._left = self._draw_order(), self._batches
+        start = (self._batches - self._left) * self._size
         self._left -= 1
-        return self._order[:, start : start + size]
+        return self._order[:, start : start + self._size]

@@ -14,9 +14,11 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
+from deniable.training.buffers import split_like
 from deniable.training.engine import one_thread
 from deniable.training.ensemble import initial_weights
 from deniable.training.gradients import trainable
+from deniable.training.narrow_steps import NarrowSteps, narrow_network
 from deniable.training.networks.losses import loss_function
 from deniable.training.noise_source import RandomSource, SeededSource
 from deniable.training.optimizers import updater
@@ -59,12 +61,22 @@ def train_together(
     """
     weights_drawn, noise = (SeededSource(seed, block, stream=2 * part + one) for one in (1, 2))
     with one_thread(), torch.no_grad():
-        model, weights = initial_weights(settings, len(settings), weights_drawn.generator)
-        sources = SeededSource(seed, block, stream=0), noise
-        moves = _Moves(settings, model, weights, (records, labels), sources)
+        model, drawn = initial_weights(settings, len(settings), weights_drawn.generator)
+        flat = torch.cat([values.flatten() for values in drawn])
+        weights, sources = split_like(flat, drawn), (SeededSource(seed, block, stream=0), noise)
+        moves: NarrowSteps | _Moves
+        if network := narrow_network(settings, model, weights, records):
+            moves = NarrowSteps(settings, network, flat, (records, labels), sigma=_sigma(settings), sources=sources)
+        else:
+            moves = _Moves(settings, model, weights, (records, labels), sources)
         for _ in range(settings.steps):
             moves.step()
     return TrainedTogether(model, weights)
+
+
+def _sigma(settings: Together) -> Tensor:
+    """The noise's standard deviation on each training's sum."""
+    return torch.where(settings.noise > 0, settings.noise * settings.clip, 0.0).float()
 
 
 class _Moves:
@@ -82,10 +94,10 @@ class _Moves:
         self._batch_source, self._noise_source = sources
         self._records, self._labels = data
         self._sums, self._noise = [[torch.empty_like(w) for w in weights] for _ in range(2)]
-        self._sigma = torch.where(settings.noise > 0, settings.noise * settings.clip, 0.0).float()
+        self._sigma = _sigma(settings)
         self._updater = updater(settings)
         loss = loss_function(settings.loss)
-        self._gradients = example_gradients(model, loss, weights, self._records[0], differing=0, shared=True)
+        self._gradients = example_gradients(model, loss, weights, self._records[0], shared=True)
 
     def step(self) -> None:
         """The noisy sum is divided by the expected size of a batch, a public number."""

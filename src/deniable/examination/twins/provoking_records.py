@@ -92,9 +92,7 @@ def _lengths(run: Run, records: Tensor, labels: Tensor) -> Tensor:
     recomputer = Recomputer(
         run.recomputer.claim, run.recomputer.model, run.recomputer.loss, Columns(records, labels, 1)
     )
-    layers = [g.flatten(2).norm(dim=2) for g in recomputer.every([w[:1] for w in run.seen.weights])]
-    lengths: Tensor = torch.stack(layers).norm(dim=0)[0]
-    return lengths
+    return recomputer.lengths([w[:1] for w in run.seen.weights])[0]
 
 
 def _descend(run: Run, start: StandIn, wanted: float) -> StandIn:

@@ -11,7 +11,7 @@ from deniable.training import kernels
 
 __all__ = ["ListedInputs", "list_inputs"]
 
-LARGEST_SHARE = 0.25
+LARGEST_SHARE = 0.4
 """Of values that are not zero: with more of them a library's dense product is nearly as fast."""
 FEWEST_ROWS = 16
 """Of the other matrix, whose rows are the lanes of the kernel's vectors."""

@@ -12,7 +12,15 @@ from torch.nn import functional
 from deniable.training.columns import softmax_minus_class
 from deniable.training.networks.usual_models import named_function
 
-__all__ = ["Loss", "OutputGradient", "cross_entropy", "loss_function", "output_gradient", "squared_error"]
+__all__ = [
+    "Loss",
+    "OutputGradient",
+    "check_classes",
+    "cross_entropy",
+    "loss_function",
+    "output_gradient",
+    "squared_error",
+]
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 
@@ -53,12 +61,17 @@ class OutputGradient(ABC):
         """The gradient for these trials' outputs, which may be overwritten by it."""
 
 
+def check_classes(labels: Tensor, classes: int) -> None:
+    """Refuse labels that are no class numbers: a kernel would write beyond the outputs."""
+    if labels.dtype != torch.int64 or int(labels.min()) < 0 or int(labels.max()) >= classes:
+        raise ValueError(f"labels must be class numbers, 0 to {classes - 1}, got {labels.min()} to {labels.max()}")
+
+
 class _CrossEntropyGradient(OutputGradient):
     """Softmax minus the class, in closed form; overwrites the outputs."""
 
     def load(self, labels: Tensor, classes: int) -> None:
-        if labels.dtype != torch.int64 or int(labels.min()) < 0 or int(labels.max()) >= classes:
-            raise ValueError(f"labels must be class numbers, 0 to {classes - 1}, got {labels.min()} to {labels.max()}")
+        check_classes(labels, classes)
         self._labels = labels.contiguous()
 
     def __call__(self, outputs: Tensor, trials: slice) -> Tensor:

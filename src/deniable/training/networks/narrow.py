@@ -36,6 +36,7 @@ class NarrowPass:
     def __init__(self, layers: list[Dense]) -> None:
         self._layers = layers
         self.widths = [layer.weights[0].shape[1] for layer in layers]
+        self.biased = [len(layer.weights) == 2 for layer in layers]
 
     def load(self, labels: Tensor) -> None:
         """The labels (1 or trials, examples), known to be class numbers."""

@@ -14,9 +14,11 @@ from torch import nn
 from deniable import Adjacency, Gaussian
 from deniable.examination import AppliedStep, Records, trial_plan
 from deniable.examination import examination_game as room
+from deniable.examination.alternatives import VECTORS
 from deniable.examination.claim import RecipeTraining
 from deniable.examination.diagnostics import Report
 from deniable.examination.diagnostics.shape import _p_of_wave
+from deniable.examination.twins.twins import Twins
 from deniable.training import Neighbours
 from deniable.training.networks.losses import loss_function
 
@@ -46,21 +48,38 @@ class Right:
             weights = weights - 0.1 * noisy
 
 
-def report(rate: float, seed: int) -> Report:
+def game(rate: float, seed: int) -> room.Examination:
     generator = np.random.default_rng(0)
     neighbours = Neighbours.of(generator.random((16, 6)), generator.integers(0, 3, 16), 3)
     mechanism = (Gaussian(SIGMA) if rate == 1 else Gaussian(SIGMA).subsampled(rate)).composed(STEPS)
     claim = RecipeTraining.from_mechanism(mechanism, 1.0, Adjacency.ADD_REMOVE)
-    game = room.Examination(Right(rate), claim, tiny, loss_function("cross-entropy"), neighbours, TRIALS, seed)
-    return trial_plan.diagnose_trials(game, [room.play_trial(game, number) for number in range(TRIALS)], RATE_OF_ALARMS)
+    return room.Examination(Right(rate), claim, tiny, loss_function("cross-entropy"), neighbours, TRIALS, seed)
+
+
+def report(rate: float, seed: int, twins: Twins) -> Report:
+    played = game(rate, seed)
+    trials = [room.play_trial(played, number) for number in range(TRIALS)]
+    return trial_plan.diagnose_trials(played, trials, RATE_OF_ALARMS, twins=twins)
 
 
 @pytest.mark.parametrize("rate", [1.0, 0.3])
 def test_false_alarms_of_all_diagnostics_together(rate: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Explanations are looked for only after an alarm, so they are left out here."""
+    """Explanations are looked for only after an alarm, so they are left out here.
+
+    Twins tell exactly or not at all, so that ten audits share theirs; every audit has trials of its own.
+    """
     monkeypatch.setattr(room, "LOOKED_AT", 0)
-    alarms = np.mean([bool(report(rate, seed).findings) for seed in range(AUDITS)])
+    twins = [room.twins_of(game(rate, AUDITS + number)) for number in range(AUDITS // 10)]
+    alarms = np.mean([bool(report(rate, seed, twins[seed // 10]).findings) for seed in range(AUDITS)])
     assert alarms <= RATE_OF_ALARMS + 3 * sqrt(RATE_OF_ALARMS * (1 - RATE_OF_ALARMS) / AUDITS)
+
+
+def test_twins_differ_by_the_same_products_with_and_without_other_explanations() -> None:
+    twins = room.twins_of(game(1.0, 0))
+    both = [VECTORS.index(name) for name in ("applied", "clean")]
+    assert twins.fits
+    assert twins.exact is not None
+    assert twins.differences == pytest.approx(twins.exact[np.ix_(both, both)], rel=1e-9)
 
 
 def test_the_wave_is_as_rare_as_it_says_and_sees_sums_of_uniform_numbers() -> None:

@@ -154,7 +154,7 @@ def twins(trainer: Callable[[Records, int], Iterator[AppliedStep | Released]]) -
         (Calibrated, "final weights"),
         (Accuracy, "made known"),
         (NeverReached, "number of steps"),
-        (Plateau, "final weights"),
+        (Plateau, "decide on its rate"),
     ],
 )
 def test_records_that_change_after_their_step_change_nothing(kind: type[Loop], words: str) -> None:

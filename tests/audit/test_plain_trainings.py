@@ -444,6 +444,63 @@ class WithoutLongSums(Plain):
         return [g * (torch.cat([t.flatten() for t in total]).norm() < 0.9 * CLIP * len(x)) for g in total]
 
 
+class Rolled(Plain):
+    """Every second step has the numbers of the step before, one place further on."""
+
+    def noise(self, total: list[Tensor]) -> list[Tensor]:
+        if self.step % 2 == 0:
+            self.numbers = torch.cat([noise.flatten() for noise in super().noise(total)])
+            return _in_layers(self.numbers, total)
+        return _in_layers(self.numbers.roll(1), total)
+
+
+def _in_layers(numbers: Tensor, like: list[Tensor]) -> list[Tensor]:
+    parts = numbers.split([g.numel() for g in like])
+    return [part.view_as(g) for part, g in zip(parts, like, strict=True)]
+
+
+class LayersScaled(Plain):
+    """A loss so large that every layer is clipped, each to the whole norm."""
+
+    def total(self, x: Tensor, y: Tensor) -> list[Tensor]:
+        each = self.gradients(x, y)
+        factors = [CLIP / g.flatten(1).norm(dim=1).clamp(min=1e-9) for g in each]
+        return [torch.einsum("n,n...->...", factor, g) for factor, g in zip(factors, each, strict=True)]
+
+
+class RandomLength(Plain):
+    """Noise in three fresh directions: normal, of another length in every step, seldom of none."""
+
+    def noise(self, total: list[Tensor]) -> list[Tensor]:
+        length = torch.randn(3, generator=self.generator).norm() / 3**0.5
+        return [length * noise for noise in super().noise(total)]
+
+
+class RateByLoss(Plain):
+    """From the second step on."""
+
+    def move(self) -> None:
+        torch.optim.SGD(self.model.parameters(), lr=0.2 * self.loss() if self.step else 0.3).step()
+
+
+class OneNumberAStep(Plain):
+    """A fixed vector of each step, times one number."""
+
+    def noise(self, total: list[Tensor]) -> list[Tensor]:
+        fixed = torch.Generator().manual_seed(self.step)
+        size = NOISE * CLIP * torch.randn(1, generator=self.generator)
+        return [size * torch.randn(g.shape, generator=fixed) for g in total]
+
+
+class OftenStill(Plain):
+    """No noise in odd steps, so that these leave the weights as they are where nobody was drawn."""
+
+    rate = 0.05
+
+    def noise(self, total: list[Tensor]) -> list[Tensor]:
+        return [noise * (self.step % 2) for noise in super().noise(total)]
+
+
 @pytest.mark.parametrize(
     ("training", "words"),
     [
@@ -472,12 +529,24 @@ class WithoutLongSums(Plain):
         (NoiseOfTwoSteps, "hides less than fresh noise"),
         (DecayByLength, "not clipped"),
         (WithoutLongSums, "whether a step is applied is decided by looking at the records"),
+        (Rolled, "has the numbers of another step's"),
+        (LayersScaled, "every layer is scaled on its own to the whole norm"),
+        (RandomLength, "changes from step to step at random"),
+        (RateByLoss, "decide on its rate"),
+        (OneNumberAStep, "keeps to one direction of all"),
     ],
 )
 def test_leaks_that_another_recipe_or_a_rare_event_hides(training: type[Plain], words: str) -> None:
     document = audited(training())
     assert document.verdict == "violated"
     assert words in document.diagnostics.cause
+
+
+def test_weights_that_stand_still_in_the_last_step_are_the_last_ones() -> None:
+    document = audited(OftenStill())
+    assert document.verdict == "violated"
+    assert "missing in steps 1, 3, 5, 7" in document.diagnostics.cause
+    assert "final weights" not in document.verdict_text
 
 
 def test_correlated_noise_that_hides_enough_is_another_recipe() -> None:

@@ -102,7 +102,7 @@ NAMED = [
     (Noise("every other weight"), "no noise on 50 % of the weights"),
     (Noise("one bias"), "no noise on 1.bias"),
     (Noise("sign turned"), "with the sign turned"),
-    (Noise("shuffled"), "equally long in every step"),
+    (Noise("shuffled"), "has the numbers of another step's, in another order"),
     (Noise("random scale"), "changes from step to step at random"),
     (Noise("few directions"), "keeps to some directions"),
     (Noise("half precision"), "rounded"),

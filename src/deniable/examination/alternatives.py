@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -77,6 +78,8 @@ VECTORS = (
     "mean",
     "per layer",
     "per layer, equal part",
+    "layers scaled",
+    "layers scaled, equal part",
     *(f"by value {share:g}" for share in VALUES),
     "biases whole",
     "first layer whole",
@@ -203,12 +206,16 @@ def _by_layer(gradients: list[Tensor], include: Tensor, clip: float) -> dict[str
     layers = [g.flatten(1) for g in gradients]
     whole, together = include, _factors(torch.cat(layers, 1).norm(dim=1), clip)
 
-    def add_layers(norm: float) -> Tensor:
-        return torch.cat([(include * _factors(g.norm(dim=1), norm)) @ g for g in layers])
+    def add_layers(norm: float, most: float = 1.0) -> Tensor:
+        return torch.cat([(include * _factors(g.norm(dim=1), norm, most)) @ g for g in layers])
+
+    equal = clip / len(layers) ** 0.5
 
     return {
         "per layer": add_layers(clip),
-        "per layer, equal part": add_layers(clip / len(layers) ** 0.5),
+        "per layer, equal part": add_layers(equal),
+        "layers scaled": add_layers(clip, inf),
+        "layers scaled, equal part": add_layers(equal, inf),
         **{f"by value {v:g}": torch.cat([include @ g.clamp(-v * clip, v * clip) for g in layers]) for v in VALUES},
         "biases whole": torch.cat([(whole if g.dim() < 3 else include * together) @ g.flatten(1) for g in gradients]),
         "first layer whole": torch.cat([(whole if i < 2 else include * together) @ g for i, g in enumerate(layers)]),
@@ -227,7 +234,7 @@ def _by_factors(
     matrices = [g.flatten(1) for g in gradients if g.dim() > 2] or [every]
     factors = [
         *(_factors(norms, c * clip) for c in CLIPS),
-        clip / norms.clamp(min=1e-12),
+        _factors(norms, clip, inf),
         _factors(norms.square(), clip),
         _factors(torch.cat(matrices, 1).norm(dim=1), clip),
         _factors(every.abs().sum(1), clip),
@@ -262,5 +269,6 @@ def _shorten(vector: Tensor, clip: float) -> Tensor:
     return vector * min(1.0, clip / max(float(vector.norm()), 1e-12))
 
 
-def _factors(norms: Tensor, clip: float) -> Tensor:
-    return (clip / norms.clamp(min=1e-12)).clamp(max=1.0)
+def _factors(norms: Tensor, clip: float, most: float = 1.0) -> Tensor:
+    """That make gradients of these norms as long as `clip`, or at most so many times longer."""
+    return (clip / norms.clamp(min=1e-12)).clamp(max=most)

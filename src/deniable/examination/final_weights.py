@@ -75,7 +75,8 @@ def find_ending(
     weights, applied = flat(seen.weights).double(), flat(seen.applied).double()
     near = (weights - final).norm(dim=1) <= ALIKE * final.norm()
     if bool(near.any()):
-        return FinalWeights(Ending.EARLIER, int(near.nonzero()[-1]))
+        stood_still = bool(near[-1]) and not bool(applied[-1].any())  # a last gradient of zeros, and no momentum
+        return FinalWeights(Ending.LAST) if stood_still else FinalWeights(Ending.EARLIER, int(near.nonzero()[-1]))
     if _follows_rule(seen):
         return FinalWeights(Ending.LAST)
     if (shares := _shares(final, seen)) is not None:

@@ -86,7 +86,7 @@ def diagnose(evidence: Evidence, false_alarms: float) -> Report:
         count_noise(evidence),
         sampling.batch_sizes(evidence),
         sampling.batches(evidence),
-        dependence.steps(angles),
+        dependence.steps(evidence, angles),
         dependence.trainings(angles),
         gradient.clipping(evidence),
         gradient.mean(evidence),
@@ -121,11 +121,9 @@ def diagnose(evidence: Evidence, false_alarms: float) -> Report:
 def _causes(failed: list[Diagnosis], evidence: Evidence, angles: dependence.Angles, ratio: float) -> list[Diagnosis]:
     """Leave out what may follow from another cause; the first that is left is the cause."""
     names = {test.name for test in failed}
-    if names & {*GRADIENT, *NOISE} and (compressed := gradient.compressed_gradient(evidence)) is not None:
-        return [*(test for test in failed if test.name not in {*GRADIENT, *NOISE}), compressed]
-    if names & set(NOISE) and not evidence.gradient_fits and noise_spread.has_bare_weights(evidence):
-        left_out = noise_spread.left_out(evidence)
-        return [left_out, *(test for test in failed if test.name not in {*GRADIENT, *NOISE})]
+    if (plain := _plain_cause(failed, evidence)) is not None:
+        rest = [test for test in failed if test.name not in {*GRADIENT, *NOISE}]
+        return [plain, *rest] if plain.name in NOISE else [*rest, plain]
     odd = bool(names & set(GRADIENT))
     known = evidence.claim.recipe.augmentations == 1 and (not odd or odd_multiples(evidence) is None)
     found = (sum_is_clipped(evidence) or explanation(evidence)) if odd and known else None
@@ -154,6 +152,18 @@ def _causes(failed: list[Diagnosis], evidence: Evidence, angles: dependence.Angl
     return [*bare, *(cause for cause in causes if not (bare and cause.name in NOISE))]
 
 
+def _plain_cause(failed: list[Diagnosis], evidence: Evidence) -> Diagnosis | None:
+    """What explains all that is wrong with gradient and noise: numbers that come again, or are missing."""
+    names = {test.name for test in failed}
+    if reordered := [test for test in failed if test.sentence == dependence.REORDERED]:
+        return reordered[0]
+    if names & {*GRADIENT, *NOISE} and (compressed := gradient.compressed_gradient(evidence)) is not None:
+        return compressed
+    if names & set(NOISE) and not evidence.gradient_fits and noise_spread.has_bare_weights(evidence):
+        return noise_spread.left_out(evidence)
+    return None
+
+
 def _earlier_records(evidence: Evidence) -> Explanation | None:
     """Records, or their gradients, that are kept for later steps; None where they are not, or with their noise."""
     twins = evidence.twins
@@ -180,7 +190,10 @@ def _noise_causes(failed: list[Diagnosis], evidence: Evidence, ratio: float) -> 
     by_layer = np.sqrt(evidence.trials.squares.mean((0, 1)) / evidence.sizes)
     off = float(np.abs(by_layer - 1).max())
     bare = by_layer.min() < noise_spread.MISSING < by_layer.max()  # fills few directions, too
-    few = not bare and dependence.Angles.of(evidence).directions < 0.5 * evidence.trials.sketch.shape[2]
+    few = (
+        not bare
+        and dependence.Angles.of(evidence).directions < dependence.FEW_DIRECTIONS * evidence.trials.sketch.shape[2]
+    )
     depends = next((test for test in failed if test.sentence == dependence.DEPENDS and not few), None)
     if few and "independent layers" in names:
         follows = set(NOISE) - {"independent layers"}

@@ -108,6 +108,16 @@ _SUMMED = {
         "every layer is clipped on its own to clip / sqrt(layers): the norm is bounded as claimed, the gradient is "
         "another one; claim it, recipe=Recipe(PerLayer((...)))",
     ),
+    "layers scaled": (
+        CLIPPING,
+        "every layer is scaled on its own to the whole norm, so an example's gradient has a norm of clip x "
+        "sqrt(layers): clip the norm over all layers, or divide the clipping norm among them",
+    ),
+    "layers scaled, equal part": (
+        CLIPPING,
+        "every layer is scaled on its own to clip / sqrt(layers), also where it is shorter: the norm is bounded as "
+        "claimed, the gradient is another one; claim recipe=Recipe(PerLayer((...))), or audit with the loss trained on",
+    ),
     **{
         f"by value {share:g}": (
             CLIPPING,
@@ -164,11 +174,12 @@ _GROUPED = (
 
 _HARMLESS = (
     *("per layer, equal part", "loss averaged, expected size", "normalised", "auto-s", "weights", "absolute norm"),
-    *("older weights", "gradient", "mean", AFTER),
+    *("older weights", "gradient", "mean", "layers scaled, equal part", AFTER),
 )
 
 
-CLAIMED, BOUNDED = "clean", ("auto-s", "normalised", "per layer, equal part", "absolute norm")
+EQUAL_PARTS = ("per layer, equal part", "layers scaled, equal part")
+CLAIMED, BOUNDED = "clean", ("auto-s", "normalised", *EQUAL_PARTS, "absolute norm")
 
 
 @dataclass(frozen=True)

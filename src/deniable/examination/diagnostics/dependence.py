@@ -10,11 +10,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from deniable.examination.alternatives import STEPS
 from deniable.examination.diagnostics.p_values import any_of, chi_square, cosine, normal, student
 from deniable.examination.diagnostics.trial_evidence import Diagnosis, Evidence
 
 __all__ = [
     "DEPENDS",
+    "REORDERED",
     "Angles",
     "correlated_noise",
     "first_noise_stays",
@@ -39,9 +41,19 @@ BY_CHANCE = 1e-6
 """Large cosines that come with a larger probability may be chance."""
 SPREAD = 0.1
 """Noise on fewer than about this share of the weights is not compared: few numbers resemble others by chance."""
+FEW_DIRECTIONS = 0.5
+"""Noise in fewer than this share of all directions keeps to some."""
 NORMAL_MEDIAN = 0.6745
 """The median of the absolute value of a standard normal number."""
 DEPENDS = "the noise of a step depends on that of steps before: draw fresh noise in every step"
+REORDERED = (
+    "a step's noise has the numbers of another step's, in another order or with other signs (shuffled, rolled or "
+    "turned), so that whoever guesses the order sees the gradients' difference bare: draw fresh noise in every step"
+)
+SORTED = 2**25
+"""So many numbers are sorted, but two steps at least."""
+SAME_NUMBERS = 1e-4
+"""Sorted numbers that differ by this share of their size are the same; those of fresh noise by 1 / sqrt(weights)."""
 ROWS_A_STEP = 20
 """Numbers of noise for each step, from which on their covariance between steps is told."""
 FILLED = "it keeps to some directions of all"
@@ -105,7 +117,15 @@ class Angles:
     @property
     def directions(self) -> float:
         """How many directions the noise has, by the median cosine of different steps of different trainings."""
-        median = float(np.median(np.abs(self.across))) if len(self.across) else 0.0
+        return self._directions(self.across)
+
+    @property
+    def step_directions(self) -> float:
+        """How many directions the noise of one step has, by the median cosine of that step of different trainings."""
+        return self._directions(self.same_step)
+
+    def _directions(self, group: Array) -> float:
+        median = float(np.median(np.abs(group))) if len(group) else 0.0
         return float(min(self.dimension, (NORMAL_MEDIAN / median) ** 2)) if median > 1e-6 else float(self.dimension)
 
     def is_copied(self, group: Array) -> bool:
@@ -171,14 +191,15 @@ def _describe(group: Array, dimension: int) -> tuple[str, str]:
     )
 
 
-def steps(angles: Angles) -> Diagnosis:
+def steps(evidence: Evidence, angles: Angles) -> Diagnosis:
     """Noise of different steps of one training is independent."""
     p_value = angles.p_value(angles.following, angles.within)
+    reordered = not angles.is_copied(angles.within) and _comes_reordered(evidence)
     return Diagnosis(
         "independent steps",
-        p_value,
+        0.0 if reordered else p_value,
         *_describe(angles.within, angles.dimension),
-        _step_sentence(angles),
+        REORDERED if reordered else _step_sentence(angles),
         checked=len(angles.within) > 0,
     )
 
@@ -196,6 +217,19 @@ def _step_sentence(angles: Angles) -> str:
             "fresh noise in every step"
         )
     return DEPENDS
+
+
+def _comes_reordered(evidence: Evidence) -> bool:
+    """Whether two steps' noise has the same sizes of numbers, which fresh noise never has: no false alarm."""
+    if evidence.twins is None or not evidence.gradient_fits:
+        return False
+    one = evidence.twins.original(evidence.twins.seeds[0])
+    first = one.seen.first(max(2, min(STEPS, SORTED // one.sums.shape[1])))
+    noise = one.recomputer.recompute(first, one.members).residual.abs()
+    ordered = noise[noise.mean(1) > ALIVE].sort(dim=1).values
+    return any(
+        float((two - three).abs().mean()) < SAME_NUMBERS * float(two.mean()) for two, three in combinations(ordered, 2)
+    )
 
 
 def first_noise_stays(evidence: Evidence) -> bool:
@@ -245,6 +279,12 @@ def trainings(angles: Angles) -> Diagnosis:
 
 def _training_sentence(angles: Angles) -> str:
     advice = "draw the noise from the training's own seed, or from the operating system"
+    if angles.step_directions < FEW_DIRECTIONS * angles.dimension and abs(_mean(angles.same_step)) < REPEATED:
+        number = f"about {angles.step_directions:.2g} directions" if angles.step_directions > 1.5 else "one direction"
+        return (
+            f"the noise of a step keeps to {number} of all {angles.dimension}, the same in every training (few "
+            "numbers, times vectors that are known): draw every weight's noise independently"
+        )
     if angles.is_copied(angles.across) and not angles.is_copied(angles.same_step):
         return (
             "trainings with neighbouring seeds use the same noise, in other steps: a step's seed is made by counting "

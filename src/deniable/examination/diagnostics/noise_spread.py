@@ -30,6 +30,8 @@ NEAR = 0.025
 """Two ratios that differ by this share have one cause."""
 MISSING = 0.2
 """Noise below this share of the claimed standard deviation is missing: what is left is the auditor's own."""
+HALF = 0.5
+"""Of the largest noise: what lies between this and `MISSING` is neither missing nor there."""
 NONE = 0.02
 """Noise of less is none."""
 ENOUGH = 0.9
@@ -313,8 +315,10 @@ def _step_sentence(steps: Array, odd: NDArray[np.bool_]) -> str:
 
 def _uneven_sentence(found: _Scales, overall: float, before: str | None) -> str:
     """`before` tells that noise is added before clipping, which makes it about equally long, too."""
-    missing = found.failing[3] & (found.single < MISSING * found.single.max())
-    if missing.any() and overall > MISSING:
+    most = found.single.max()
+    missing = found.failing[3] & (found.single < MISSING * most)
+    between = (found.single >= MISSING * most) & (found.single < HALF * most)  # of noise that is there or not: none
+    if missing.any() and overall > MISSING and between.sum() <= missing.sum():
         whole = missing.all(1)
         if whole.sum() * missing.shape[1] == missing.sum():
             return f"the noise is missing in {100 * whole.mean():.0f} % of the trainings: add it in every training"
@@ -328,8 +332,8 @@ def _uneven_sentence(found: _Scales, overall: float, before: str | None) -> str:
     if found.failing[2].any() and overall > MISSING and spread > 0.1 * overall and found.uneven.by_training:
         return "the noise's standard deviation changes from training to training: fix it before training"
     if found.uneven.p_value < 1e-3 and found.uneven.ratio > 2:
-        between = f"{found.single.min():.2g} to {found.single.max():.2g} x"
-        return f"the noise's standard deviation changes from step to step at random ({between}): fix it before training"
+        ends = f"{found.single.min():.2g} to {most:.2g} x"
+        return f"the noise's standard deviation changes from step to step at random ({ends}): fix it before training"
     return ""
 
 

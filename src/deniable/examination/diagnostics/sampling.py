@@ -32,24 +32,60 @@ def batch_sizes(evidence: Evidence) -> Diagnosis:
             "was in the batch: divide by the expected size, rate x records"
         )
         return Diagnosis("batch sizes", 0.0, observed, expected, sentence)
-    full = bool((sizes == members).all())
     if rate == 1:
+        full = bool((sizes == members).all())
         sentence = "the batches are smaller than claimed, which is all records: claim the sampling, subsampled(rate)"
         return Diagnosis("batch sizes", float(full), observed, expected, sentence, weakens=False)
-    variance = members * rate * (1 - rate)
-    deviations = (np.square(sizes - members * rate) / variance).ravel()
-    # the variance of a squared standardised binomial number
-    spread = np.sqrt((2 + (1 - 6 * rate * (1 - rate)) / variance).sum() * sizes.shape[1])
     p_value = any_of(
         binomial(sizes.sum(), (members * np.ones_like(sizes)).sum(), rate),
-        normal((deviations - 1).sum() / spread),
+        normal(_excess_spread(sizes, members, np.full(sizes.shape[1], rate))[0]),
         _p_of_empty(sizes, members, rate),
     )
-    smaller = sizes.mean() < (members * rate).mean() and not _is_one_size(sizes, members * rate)
-    sentence = _size_sentence(sizes, members * rate, full)
-    if not full and not _is_one_size(sizes, members * rate) and _p_of_empty(sizes, members, rate) < evidence.level / 3:
-        sentence = f"batches are never empty, as some Poisson samples are, which tells of the records: {_SAMPLE}"
+    found = _size_fault(sizes, members, rate, evidence.level)
+    smaller = sizes.mean() < (members * rate).mean() and not found
+    sentence = f"{found or _mean_size(sizes, members * rate)}: {_SAMPLE}"
     return Diagnosis("batch sizes", p_value, observed, expected, sentence, weakens=not smaller)
+
+
+def _excess_spread(sizes: Array, members: Array, rates: Array, fitted: bool = False) -> tuple[float, float]:
+    """By how many standard errors sizes (trials, steps) vary more than binomial ones, and by what factor.
+
+    `fitted` rates are the steps' own, which costs one degree of freedom each.
+    """
+    variance = np.maximum(members * rates * (1 - rates), 1e-9)
+    deviations = np.square(sizes - members * rates) / variance
+    deviations *= len(sizes) / max(1, len(sizes) - 1) if fitted else 1.0
+    # the variance of a squared standardised binomial number
+    error = np.sqrt((2 + (1 - 6 * rates * (1 - rates)) / variance).sum())
+    return float((deviations - 1).sum() / error), float(deviations.mean())
+
+
+def _size_fault(sizes: Array, members: Array, rate: float, level: float) -> str:
+    """What makes batches less private than Poisson samples, however large they are on average; "" if nothing does."""
+    if bool((sizes == members).all()):
+        return (
+            "sampling is claimed, but every record is used in every step (or the batches' indices are not yielded), "
+            "which has none of sampling's protection"
+        )
+    if _is_one_size(sizes, members * rate):
+        return "the batches all have the same size, so they are not Poisson samples, and the claimed loss is not theirs"
+    own = sizes.sum(0) / members.sum()
+    if _p_of_empty(sizes, members, max(rate, float(own.mean()))) < level / 3:
+        return "batches are never empty, as some Poisson samples are, which tells of the records"
+    each_step = binomial(sizes.sum(0), members.sum() * np.ones(sizes.shape[1]), rate)
+    if (larger := (each_step * sizes.shape[1] < level) & (sizes.mean(0) > rate * members.mean())).any():
+        which = "" if larger.all() else f" in {int(larger.sum())} of {len(larger)} steps"
+        return f"{_mean_size(sizes[:, larger], members * rate)}{which}"
+    excess, spread = _excess_spread(sizes, members, own, fitted=True)
+    if float(normal(excess)) >= level:
+        return ""
+    why = "records are drawn together, several by one coin" if excess > 0 else "they are kept alike"
+    return f"the batches' sizes have {spread:.2g} x the variance of Poisson samples' ({why})"
+
+
+def _mean_size(sizes: Array, expected: Array) -> str:
+    than = "larger" if sizes.mean() > expected.mean() else "smaller"
+    return f"the batches are {than} than claimed ({sizes.mean():.4g} records, not {expected.mean():.4g})"
 
 
 def _p_of_empty(sizes: Array, members: Array, rate: float) -> float:
@@ -61,22 +97,6 @@ def _p_of_empty(sizes: Array, members: Array, rate: float) -> float:
 
 def _is_one_size(sizes: Array, expected: Array) -> bool:
     return bool(sizes.std() == 0 or np.abs(sizes - expected).max() <= 1)
-
-
-def _size_sentence(sizes: Array, expected: Array, full: bool) -> str:
-    if full:
-        return (
-            "sampling is claimed, but every record is used in every step, which has none of sampling's protection: "
-            "draw a batch, and yield its indices; or claim full batches"
-        )
-    if _is_one_size(sizes, expected):
-        return (
-            "the batches all have the same size, so they are not Poisson samples, and the claimed loss is not theirs: "
-            + _SAMPLE
-        )
-    if sizes.mean() > expected.mean():
-        return f"the batches are larger than claimed ({sizes.mean():.4g} records, not {expected.mean():.4g}): {_SAMPLE}"
-    return f"the batches are smaller than claimed ({sizes.mean():.4g} records, not {expected.mean():.4g}): {_SAMPLE}"
 
 
 def dependent(evidence: Evidence) -> bool:

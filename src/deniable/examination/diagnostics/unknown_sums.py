@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from scipy.special import chdtr
 from torch import Tensor
 
-from deniable.examination.alternatives import VECTORS
 from deniable.examination.diagnostics import gradient, noise_spread
 from deniable.examination.diagnostics.explanations import simplest
 from deniable.examination.diagnostics.trial_evidence import Diagnosis, Evidence
@@ -90,15 +89,16 @@ def provoked_shares(evidence: Evidence) -> Diagnosis:
     """On records with longer and shorter gradients than these, twins differ as claimed, too; no false alarm."""
     twins = evidence.twins.on_provoking_records if evidence.twins is not None and evidence.gradient_fits else None
     expected = "the difference of the claimed sums"
-    if twins is None or twins.exact is None or evidence.claim.recipe.augmentations > 1:
+    if twins is None or twins.differences is None or evidence.claim.recipe.augmentations > 1:
         return Diagnosis(PROVOKED, 1.0, "not known", expected, checked=False)
     about = "on records with longer or shorter gradients than these"
-    usual, exact = evidence.twins, twins.exact
-    if usual is not None and (text := usual.once("whole step", lambda: _whole_step_depends(usual, twins, exact))):
+    usual, differences = evidence.twins, twins.differences
+    if usual is not None and (text := usual.once("whole step", lambda: _whole_step_depends(usual, twins, differences))):
         return Diagnosis(PROVOKED, 0.0, "another one", expected, f"{about} {text}", weakens=True)
     if twins.fits:
         return Diagnosis(PROVOKED, 1.0, "the same", expected)
-    found, probe = simplest(replace(evidence, twins=twins), twins.exact), probe_share(twins)
+    found = None if twins.exact is None else simplest(replace(evidence, twins=twins), twins.exact)
+    probe = probe_share(twins)
     worse = "" if probe is None else _less_private(probe, float("nan"))
     weakens: bool | None = None if probe is None else bool(worse)
     text = worse or UNKNOWN
@@ -107,13 +107,13 @@ def provoked_shares(evidence: Evidence) -> Diagnosis:
     return Diagnosis(PROVOKED, 0.0, "another one", expected, f"{about} {text}", weakens=weakens)
 
 
-def _whole_step_depends(usual: Twins, provoked: Twins, exact: NDArray[np.float64]) -> str:
+def _whole_step_depends(usual: Twins, provoked: Twins, differences: NDArray[np.float64]) -> str:
     """What provoked records change for all others, in words: whether the step counts, or its noise; "" if nothing.
 
     What is left out of a sum is missing in what is taken for its noise, too: so that is looked for first.
     """
-    clean = float(exact[VECTORS.index("clean"), VECTORS.index("clean")])
-    if clean > 0 and float(exact[0, 0]) <= UNUSED * clean:  # a record that was not drawn counts nowhere
+    applied, clean = np.diag(differences)
+    if clean > 0 and applied <= UNUSED * clean:  # a record that was not drawn counts nowhere
         own, other = (twins.original(provoked.seeds[0]).sums[0] for twins in (usual, provoked))
         return KEPT_DATA if are_same(own, other) else f"no record counts, neither long nor short: {LEFT_OUT}"
     found = list(_other_noise(usual, provoked)) if provoked.fits and usual.shares_noise else []

@@ -68,8 +68,8 @@ class RecordLoss:
         outputs = model(features)
         return loss_function(self.loss)(outputs, target).sum(), _is_right(outputs, target)
 
-    def batch_of(self, item: Any, device: torch.device) -> Any:
-        """One record as a batch, on the device of the model."""
+    def batch_of(self, item: Any) -> Any:
+        """One record as a batch."""
         batch = self.collate([item])
         batch = dict(batch) if isinstance(batch, Mapping) else batch
         known = self.batch_loss is not None or isinstance(batch, dict)
@@ -78,7 +78,7 @@ class RecordLoss:
                 "records must be pairs (features, target) or mappings that the model takes as keywords; for others "
                 "name batch_loss=, a function of the model and a batch"
             )
-        return tree_map(lambda leaf: leaf.to(device) if isinstance(leaf, Tensor) else leaf, batch)
+        return batch
 
 
 @dataclass(frozen=True)
@@ -210,7 +210,9 @@ def _plain_gradient(model: nn.Module, item: Any, loss: RecordLoss) -> tuple[list
     """Of one record, by an ordinary backward pass; its loss, and whether the model names its class."""
     parameters = [p for p in model.parameters() if p.requires_grad]
     with torch.enable_grad():
-        value, right = loss.of(model, loss.batch_of(item, parameters[0].device))
+        device = parameters[0].device
+        batch = tree_map(lambda leaf: leaf.to(device) if isinstance(leaf, Tensor) else leaf, loss.batch_of(item))
+        value, right = loss.of(model, batch)
         found = torch.autograd.grad(value, parameters, allow_unused=True)
     each = [torch.zeros_like(p) if g is None else g for g, p in zip(found, parameters, strict=True)]
     return each, float(value.detach()), float(right)
@@ -220,8 +222,7 @@ def _gradients_together(model: nn.Module, items: Sequence[Any], loss: RecordLoss
     """Of all these records in one pass (`torch.func`)."""
     owner = _WithLoss(model, loss)
     values = {name: p.detach() for name, p in owner.named_parameters() if p.requires_grad}
-    device = next(iter(values.values())).device
-    stacked = tree_map(lambda *leaves: torch.stack(leaves), *(loss.batch_of(item, device) for item in items))
+    stacked = _stack_batches([loss.batch_of(item) for item in items], next(iter(values.values())).device)
 
     def single(at: dict[str, Tensor], batch: Any) -> tuple[Tensor, Tensor]:
         both: tuple[Tensor, Tensor] = functional_call(owner, at, (batch,))
@@ -230,6 +231,13 @@ def _gradients_together(model: nn.Module, items: Sequence[Any], loss: RecordLoss
     each = vmap(grad_and_value(single, has_aux=True), in_dims=(None, 0), randomness="different")
     found, (losses, right) = each(values, stacked)
     return [found[name].detach() for name in values], float(losses.detach().sum()), float(right.sum())
+
+
+def _stack_batches(batches: Sequence[Any], device: torch.device) -> Any:
+    """Batches of one record each in one, on the device of the model; of pairs of tensors without looking into each."""
+    if all(type(batch) in (tuple, list) and all(isinstance(part, Tensor) for part in batch) for batch in batches):
+        return type(batches[0])(torch.stack(parts).to(device) for parts in zip(*batches, strict=True))
+    return tree_map(lambda *leaves: torch.stack(leaves).to(device), *batches)
 
 
 def _is_right(outputs: Tensor | None, target: Tensor | None) -> Tensor:

@@ -46,7 +46,8 @@ def _when_undrawn(twins: Twins, trials: Sequence[int]) -> str:
 def later_difference(twins: Twins, trials: Sequence[int] = ()) -> str:
     """What records change that are exchanged after a step was yielded: nothing, in a training as claimed.
 
-    The last step is tried with every seed, also of some trials, and those before with the first seed.
+    The last step is tried with every seed, also of some trials, and those before it with the first seed, earlier ones
+    first: what moves the weights of every step is not blamed on the release.
     """
     return twins.once(f"later {list(trials)}", lambda: next(filter(None, _afterwards(twins, trials)), ""))
 
@@ -61,7 +62,7 @@ def _afterwards(twins: Twins, trials: Sequence[int]) -> Iterator[str]:
         one = twins.original(seed)
         last = len(one.seen) - 1
         steps = {int(step) for step in np.linspace(0, last, TRIED_STEPS + 1)} if seed == twins.seeds[0] else {last}
-        for step in sorted(steps, reverse=True):
+        for step in sorted(steps):
             for exchanged in other_contents(twins, one, step):
                 with suppress(*FAILS):
                     two = twins.train(seed, True, exchanged, None if step == last else step + 2, after=step + 1)

@@ -79,6 +79,13 @@ class Run:
         return torch.cat(list(vectors(self.recomputer, self.seen, found, self.members)))
 
     @cached_property
+    def as_claimed(self) -> Tensor:
+        """(first steps, 2, weights) of `vectors` those that show whether the sums are as claimed: applied and clean."""
+        found, steps = self.recomputer.recompute(self.seen, self.members), min(STEPS, len(self.seen))
+        both = torch.stack([self.sums[:steps], found.clean[:steps].double()], 1)
+        return both / found.sigma[:steps, None, None].double()
+
+    @cached_property
     def most_times(self) -> float:
         """So many times as large features are still taken by the model: once, where they are the numbers of words."""
         records, _, _ = self.recomputer.columns

@@ -54,7 +54,6 @@ FOUND = 0.02
 """Multiples of the records' shares are told if they leave this share of the difference."""
 EXACT = 1e-4
 """The share of the difference between twins, squared, that rounding may leave; mixed precision leaves 2e-5."""
-CLAIMED = "clean"
 MOVED = 0.02
 """In clipping norms: what another order of the records may change by rounding."""
 KEPT = 2**25
@@ -234,11 +233,10 @@ class Twins:
     @cached_property
     def fits(self) -> bool | None:
         """Whether twins differ by what the claimed gradients differ by, to rounding; None if it is not known."""
-        if self.exact is None:
+        if self.differences is None:
             return None
-        applied, clean = VECTORS.index("applied"), VECTORS.index(CLAIMED)
-        left = self.exact[applied, applied] - 2 * self.exact[applied, clean] + self.exact[clean, clean]
-        known = bool(left <= EXACT * max(self.exact[applied, applied], self.exact[clean, clean]))
+        (applied, both), (_, clean) = self.differences
+        known = bool(applied - 2 * both + clean <= EXACT * max(applied, clean))
         return known and all(self._same_residual(one, two) for one, two in self.moved_pairs)
 
     def _by_size(self) -> str:
@@ -277,6 +275,22 @@ class Twins:
         return apart <= 0.3 * left or apart >= 3 * left
 
     @cached_property
+    def _kept_pairs(self) -> list[tuple[Run, Run]]:
+        """Of the synchronous twins, those whose vectors may be held in memory."""
+        small = [(a, b) for a, b in self.synchronous if len(VECTORS) * STEPS * a.sums.shape[1] <= KEPT]
+        return small if self.looked else []
+
+    @cached_property
+    def differences(self) -> Array | None:
+        """The part of `exact` for the applied and the clean sums, (2, 2): often it is all that is asked for."""
+        total = np.zeros((2, 2))
+        for one, two in self._kept_pairs:
+            steps = min(len(one.as_claimed), len(two.as_claimed))
+            difference = (one.as_claimed[:steps] - two.as_claimed[:steps]).transpose(0, 1).flatten(1)
+            total += np.asarray(difference @ difference.mT)
+        return total if self._kept_pairs else None
+
+    @cached_property
     def exact(self) -> Array | None:
         """The sum of `exact_steps` over the steps."""
         return None if self.exact_steps is None else np.asarray(self.exact_steps.sum(0))
@@ -284,11 +298,10 @@ class Twins:
     @cached_property
     def exact_steps(self) -> Array | None:
         """(steps, vectors, vectors) inner products of the differences of `VECTORS` between twins; None if not known."""
-        pairs = [(a, b) for a, b in self.synchronous if len(VECTORS) * STEPS * a.sums.shape[1] <= KEPT]
-        if not pairs or not self.looked:
+        if not self._kept_pairs:
             return None
         gram = np.zeros((STEPS, len(VECTORS), len(VECTORS)))
-        for one, two in pairs:
+        for one, two in self._kept_pairs:
             steps = min(len(one.vectors), len(two.vectors))
             difference = one.vectors[:steps] - two.vectors[:steps]
             gram[:steps] += np.asarray(difference @ difference.mT)

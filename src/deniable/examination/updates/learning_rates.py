@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -17,6 +18,8 @@ from deniable.examination.updates.optimizer_rules import USUAL_RULES, OptimizerR
 from deniable.examination.updates.update_rules import ULP
 
 __all__ = ["FirstMove", "first_moves", "next_weights", "rates_of_any_rule"]
+
+T = TypeVar("T")
 
 FEWEST = 4
 """Numbers of a layer from which on a rate and a decay of its own are told."""
@@ -50,11 +53,21 @@ def first_moves(*trainings: WatchedTraining) -> list[list[FirstMove]]:
     """
     if any(len(seen) < 2 for seen in trainings):
         return []
-    every = [[_moves_by_rule(seen, rule) for seen in trainings] for rule in (None, *USUAL_RULES)]
-    best = max(every, key=lambda found: sum(bool(np.isfinite(one.error)) for moves in found for one in moves))
+    every = ([_moves_by_rule(seen, rule) for seen in trainings] for rule in (None, *USUAL_RULES))
+    best = _best_rule(every, lambda found: [np.isfinite(one.error) for moves in found for one in moves])
     large = [w[0].numel() >= 4 * FEWEST for w in trainings[0].weights]
     known = all(np.isfinite(one.error) for moves in best for one, told in zip(moves, large, strict=True) if told)
     return best if known else []
+
+
+def _best_rule(by_rule: Iterable[T], known: Callable[[T], Sequence[bool]]) -> T:
+    """What the first rule gives by which most is known; rules after one by which all is known are not tried."""
+    found: list[T] = []
+    for one in by_rule:
+        found.append(one)
+        if all(known(one)):
+            return one
+    return max(found, key=lambda one: sum(known(one)))
 
 
 def _moves_by_rule(seen: WatchedTraining, rule: OptimizerRule | None) -> list[FirstMove]:
@@ -116,8 +129,8 @@ def rates_of_any_rule(*trainings: WatchedTraining) -> list[NDArray[np.float64]]:
     """
     moves = [_WeightMoves.of(seen) for seen in trainings]
     momenta = [partial(_momentum, decay=decay) for decay in (0.5, 0.8, 0.9, 0.95, 0.99)]
-    found = [[one.rates(rule) for one in moves] for rule in (None, *USUAL_RULES, *momenta)]
-    best = max(found, key=lambda every: sum(int(np.isfinite(rates).sum()) for rates in every))
+    found = ([one.rates(rule) for one in moves] for rule in (None, *USUAL_RULES, *momenta))
+    best = _best_rule(found, lambda every: [known for rates in every for known in np.isfinite(rates)])
     return [
         np.concatenate([rates, np.full(len(seen) - len(rates), np.nan)])
         for rates, seen in zip(best, trainings, strict=True)

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from deniable.training import kernels
+from deniable.training.dense_epochs import _list_records
 from deniable.training.networks.listed import LARGEST_SHARE, ListedInputs, list_inputs
 
 pytestmark = pytest.mark.skipif(kernels.KERNELS is None, reason="the compiled kernels were not built")
@@ -67,3 +68,12 @@ def test_dense_inputs_are_not_listed(more: int, known: bool) -> None:
     values.view(-1)[: int(LARGEST_SHARE * 80) + more] = 1.0
     assert (list_inputs(values, 16) is not None) is known
     assert list_inputs(values, 15) is None
+
+
+def test_more_values_than_a_list_can_count_are_not_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = inputs(20, 20, 0.2)
+    count = int((values != 0).sum())
+    for most, known in ((count, True), (count - 1, False)):
+        monkeypatch.setattr("deniable.training.networks.listed.MOST_COUNTED", most)
+        assert (list_inputs(values, 16) is not None) is known
+        assert (_list_records(values) is not None) is known

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from deniable.training import kernels
 from deniable.training.builder import known_layers
 from deniable.training.networks.layers import Dense, Flatten
-from deniable.training.networks.listed import LARGEST_SHARE
+from deniable.training.networks.listed import most_listed
 from deniable.training.networks.losses import check_classes, cross_entropy, loss_function
 from deniable.training.settings import Columns, Course
 
@@ -105,7 +105,7 @@ def _list_records(records: Tensor) -> list[Tensor] | None:
     """Where each record's list begins, and the places and values of what is not zero; None for dense records."""
     there = records != 0  # NaN, too
     counts = there.sum(1)
-    if int(counts.sum()) > LARGEST_SHARE * records.numel():
+    if int(counts.sum()) > most_listed(records.numel()):
         return None
     start = torch.cat([torch.zeros(1, dtype=torch.int64), counts.cumsum(0)])
     return [start.int(), there.nonzero()[:, 1].int(), records[there].contiguous()]

@@ -9,12 +9,19 @@ from torch import Tensor
 
 from deniable.training import kernels
 
-__all__ = ["ListedInputs", "list_inputs"]
+__all__ = ["ListedInputs", "list_inputs", "most_listed"]
 
 LARGEST_SHARE = 0.4
 """Of values that are not zero: with more of them a library's dense product is nearly as fast."""
 FEWEST_ROWS = 16
 """Of the other matrix, whose rows are the lanes of the kernel's vectors."""
+MOST_COUNTED = 2**31 - 1
+"""Values that the kernels' lists can count."""
+
+
+def most_listed(size: int) -> int:
+    """So many of `size` values may differ from zero, or lists are not used."""
+    return min(int(LARGEST_SHARE * size), MOST_COUNTED)
 
 
 class ListedInputs:
@@ -43,7 +50,7 @@ def list_inputs(inputs: Tensor, rows: int) -> ListedInputs | None:
     if kernels.KERNELS is None or rows < FEWEST_ROWS:
         return None
     features, examples = inputs.shape
-    most = int(LARGEST_SHARE * inputs.numel())
+    most = most_listed(inputs.numel())
     room, count = most + examples + 1, torch.zeros(1, dtype=torch.int64)
     by_example, by_feature = (
         [torch.empty(length, dtype=kind) for length, kind in zip((ends, room, room), _KINDS, strict=True)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from math import ceil, inf
 from typing import Any, NamedTuple
@@ -17,15 +17,18 @@ from deniable.examination.claim import RecipeTraining
 from deniable.examination.recipe import Flat
 from deniable.examination.trainer import WatchedTraining
 from deniable.training.gradients import ExampleGradients, GenericGradients, trainable
+from deniable.training.networks.layer_gradients import LayerGradients
 from deniable.training.networks.losses import Loss
 from deniable.training.settings import Columns
 from deniable.training.stack import example_gradients
 
+SingleGradients = Callable[[list[Tensor], Tensor, Tensor], list[Tensor]]
+"""Of weights, records and labels: every record's gradient, (records, ...) of each parameter."""
 __all__ = ["RecomputedSteps", "Recomputer", "flat"]
 
 AT_ONCE = 2**27
 """Numbers of gradients that may be held at once: steps are taken in groups of so many."""
-CHUNK = 2**25
+CHUNK = 2**26
 """The same, where they are summed up chunk by chunk: fresh memory costs time."""
 COPIES = 4
 """Of all gradients of a step, where they are held: as they are, clipped, and on the way there."""
@@ -172,25 +175,41 @@ class Recomputer:
         sums, residual = torch.zeros(steps, 3 if self.claim.rate < 1 else 2, size), torch.empty(steps, size)
         onto, norms = torch.zeros(steps, self.watched).double(), torch.zeros_like(part.include)
         gram = torch.zeros(steps, differing, differing).double()
-        generic = GenericGradients(self.model, self.loss, [w[:1] for w in part.weights])
-        generic.own_room = True
+        gradients_of = self._single_gradients([w[0] for w in part.weights])
         for step in range(steps):
             now, room = _Part(*(_row(v, step) for v in part)), _StepMemory(sums[step], residual[step], norms[step])
-            generic.weights = [w.unsqueeze(0) for w in now.weights]
-            onto[step], gram[step] = self._drawn_step(generic, now, room, step)
+            onto[step], gram[step] = self._drawn_step(gradients_of, now, room, step)
         clean, whole, everybody = sums[:, 0], sums[:, 1], sums[:, 2 if self.claim.rate < 1 else 0]
         return RecomputedSteps(
             part.include, residual, clean, whole, everybody, onto, norms, gram, part.clip, part.sigma
         )
 
+    def _single_gradients(self, weights: list[Tensor]) -> SingleGradients:
+        """The faster way that suits the model: layer by layer, else record by record."""
+        records, labels, _ = self.columns
+        if (known := LayerGradients.of(self.model, self.loss, weights, records, labels)) is not None:
+            return known
+        generic = GenericGradients(self.model, self.loss, [w.unsqueeze(0) for w in weights])
+        generic.own_room = True
+
+        def gradients_of(weights: list[Tensor], records: Tensor, labels: Tensor) -> list[Tensor]:
+            generic.weights = [w.unsqueeze(0) for w in weights]
+            generic.load(records[None], labels[None])
+            return [g[0] for g in generic.gradients_of(slice(0, len(records)))]
+
+        return gradients_of
+
     def _drawn_step(
-        self, generic: GenericGradients, part: _Part, room: _StepMemory, step: int
+        self, gradients_of: SingleGradients, part: _Part, room: _StepMemory, step: int
     ) -> tuple[Tensor, Tensor]:
         """Fills the room; the inner products of the watched records with the residual, and of the differing ones."""
         include, first, last = part.include, *(len(part.include) - n for n in (self.watched, self.columns.differing))
         sizes, norms = [a.numel() for a in part.applied], room.norms
         kept: list[tuple[Tensor, list[Tensor]]] = []
-        for columns, layers in self._in_chunks(generic, self._chosen_columns(include, part.everybody, step)):
+        chosen = self._chosen_columns(include, part.everybody, step)
+        for columns in torch.split(chosen, max(1, CHUNK // sum(sizes))):
+            found = gradients_of(part.weights, self.columns.records[columns], self.columns.labels[columns])
+            layers = [g.flatten(1) for g in found]
             norms[columns] = torch.stack([g.norm(dim=1) for g in layers], 1).norm(dim=1)
             factors = (part.clip.float() / norms[columns].clamp(min=1e-30)).clamp(max=1.0)
             drawn, held = include[columns], columns >= first
@@ -216,13 +235,6 @@ class Recomputer:
         if few and self.claim.rate < 1:
             chosen[others.roll(-step * few)[:few]] = True
         return chosen.nonzero().flatten()
-
-    def _in_chunks(self, generic: GenericGradients, columns: Tensor) -> Iterator[tuple[Tensor, list[Tensor]]]:
-        """Some columns at a time, and their gradients, (records, weights) of each layer."""
-        size = max(1, CHUNK // sum(w.numel() for w in generic.weights))
-        for part in torch.split(columns, size):
-            generic.load(self.columns.records[None, part], self.columns.labels[None, part])
-            yield part, [g[0].flatten(1) for g in generic.gradients_of(slice(0, len(part)))]
 
     def _by_record(self, part: _Part) -> RecomputedSteps:
         """Any kind of clipping: every record's gradient is materialised."""

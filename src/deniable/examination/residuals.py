@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from deniable.examination.final_weights import find_ending
-from deniable.examination.recomputation import RecomputedSteps, Recomputer, flat
+from deniable.examination.recomputation import RecomputedSteps, Recomputer
 from deniable.examination.trainer import WatchedTraining
 from deniable.examination.updates.learning_rates import next_weights, rates_of_any_rule
 from deniable.examination.updates.update_rules import followed_rule
@@ -45,6 +45,8 @@ LARGE = 2**22
 """Numbers of a training's sums above which 32 bits have to do for what is left of them."""
 PARALLEL = {torch.float64: 1e-9, torch.float32: 1e-4}
 """The share of its square that a direction has outside of others, below which it is one of theirs."""
+COMPARED = 2000
+"""Numbers of a step of which those that come again are counted."""
 NEGLIGIBLE = 1e-4
 """A direction shorter than this share of the clean sum (plus the clipping norm) is rounding."""
 
@@ -177,7 +179,7 @@ def examine_trial(
         last_right=np.array(after[1]),
         clip=found.clip.numpy(),
         length_applied=(torch.stack([s.flatten(1).norm(dim=1) for s in seen.sums]).norm(dim=0) / found.sigma).numpy(),
-        coarse=np.array(_coarse(flat([s[-1:] for s in seen.sums])[0], found.clean[-1])),
+        coarse=np.array(_coarse([s[-1] for s in seen.sums], found.clean[-1])),
         kept_by_clean=np.array(_kept_by_clean(seen.sums, found)),
         ending=np.array([kind, step], dtype=np.int64),
         rates=rates_of_any_rule(seen)[0],
@@ -190,8 +192,13 @@ def _sizes(recomputer: Recomputer) -> list[int]:
     return [p.numel() for p in recomputer.parameters.values()]
 
 
-def _coarse(applied: Tensor, clean: Tensor) -> float:
-    numbers = applied[clean.abs() > NEGLIGIBLE * clean.abs().max()][:2000]
+def _coarse(applied: list[Tensor], clean: Tensor) -> float:
+    """Of the first numbers whose clean ones are not next to nothing."""
+    least, kept = NEGLIGIBLE * max(clean.max(), -clean.min()), clean.new_empty(0)
+    for layer, own in zip(applied, torch.split(clean, [layer.numel() for layer in applied]), strict=True):
+        if len(kept) < COMPARED:
+            kept = torch.cat([kept, layer.flatten()[own.abs() > least]])
+    numbers = kept[:COMPARED]
     return 1 - len(torch.unique(numbers.abs())) / len(numbers) if len(numbers) else 0.0
 
 

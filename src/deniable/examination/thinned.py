@@ -13,15 +13,15 @@ from deniable.examination.trainer import WatchedTraining
 
 __all__ = ["thin", "thin_steps", "thin_vector"]
 
-MOST_A_LAYER = 4096
-"""Weights of a layer that are looked at; smaller layers are kept whole."""
+MOST_A_LAYER, MOST_IN_ALL, ENOUGH = 4096, 2**16, 1024
+"""Weights of a layer that are looked at, and of all; of many layers, so many of each are enough."""
 
 
 @lru_cache(maxsize=8)
 def _chosen(sizes: tuple[int, ...]) -> tuple[Tensor, ...]:
-    """The numbers of the kept weights of each layer, at random, the same in every training."""
-    drawn = torch.Generator().manual_seed(0)
-    return tuple(torch.randperm(size, generator=drawn)[:MOST_A_LAYER].sort().values for size in sizes)
+    """The numbers of the kept weights of each layer, at random, the same in every training; smaller ones whole."""
+    drawn, most = torch.Generator().manual_seed(0), min(MOST_A_LAYER, max(ENOUGH, MOST_IN_ALL // len(sizes)))
+    return tuple(torch.randperm(size, generator=drawn)[:most].sort().values for size in sizes)
 
 
 def _sizes(seen: WatchedTraining) -> tuple[int, ...]:

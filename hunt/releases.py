@@ -66,7 +66,7 @@ def numbers_drawn(sampling: dn.FixedSize | dn.Poisson) -> tuple[float, tuple[tup
     numbers = np.arange(1, min(most, 400) + 1)
     chances = law.pmf(numbers)
     shares = chances / chances.sum()
-    return float(law.sf(0)), tuple((int(n), float(p)) for n, p in zip(numbers, shares, strict=True) if p > 1e-40)
+    return float(law.sf(0)), tuple((int(n), float(p)) for n, p in zip(numbers, shares, strict=True) if p > 0)
 
 
 # --- the best of several runs ---

@@ -354,3 +354,20 @@ def test_a_guarantee_of_very_large_losses_has_a_finite_epsilon_at_a_tiny_delta(r
     markov = runs * 2e-4 - np.log(delta) / 0.12
     assert 0.999 * markov < found <= markov * (1 + 1e-9)
     assert 0 < found.least <= found
+
+
+def test_unlikely_numbers_of_a_persons_records_tell_most_far_out():
+    """Numbers rarer than 2e-45 were left out, and losses exceeded with probability 4e-124 were said to be 3e-152."""
+    noise, batch, records, loss = 4000.0, 31, 3286, 0.0018
+    with mp.workdps(50):
+        mu, odds = 2 / mpf(noise), mpf(1) / records
+        weights = [mp.binomial(batch, m) * odds**m * (1 - odds) ** (batch - m) for m in range(batch + 1)]
+        slope, truth = 1 + mp.expm1(loss) / (1 - weights[0]), mpf(0)
+        for m in range(1, batch + 1):
+            x = mp.log(slope) / (m * mu) + m * mu / 2
+            own, null = mp.ncdf(m * mu - x), mp.ncdf(-x)
+            truth += weights[m] * (own - slope * null + mp.exp(loss) * null / (1 - weights[0]))
+    sampling = dn.FixedSize(batch=batch, records=records, replacement=True)
+    found = PL(G(noise).subsampled(sampling), "zero-out").exceedance(loss)
+    assert found.least <= truth <= found
+    assert found < 1.001 * truth

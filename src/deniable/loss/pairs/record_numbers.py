@@ -12,8 +12,8 @@ from deniable.checks import RefusedError
 
 __all__ = ["RecordNumbers", "drawn_apart", "drawn_together"]
 
-_LEFT_OUT_NATS = 103.0  # e^-103 = 2e-45: the chance of larger numbers that is left out (Lemma A7)
-_MOST_NUMBERS = 2000
+_LEFT_OUT_NATS = 690.0  # e^-690 = 2e-300: the chance of larger numbers that is left out (Lemma A7)
+_MOST_NUMBERS = 4000
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class RecordNumbers:
             if len(logs) > _MOST_NUMBERS:
                 raise RefusedError(f"more than {_MOST_NUMBERS} of a person's records may be in one batch")
         weights = np.exp(np.array(logs) - top)
-        return [(self.first + place, float(w / weights.sum())) for place, w in enumerate(weights) if w > 0]
+        return [(self.first + place, float(w)) for place, w in enumerate(weights / weights.sum()) if w > 0]
 
 
 def drawn_apart(draws: int, rate: float) -> RecordNumbers:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from functools import cached_property
 from math import exp, expm1, inf, isfinite, log, log1p
+from typing import Any, Self
+from weakref import ref
 
 import numpy as np
 
@@ -23,6 +26,28 @@ class ComposedPair(Pair):
     """The pair of a composition; its divergence and tails are the subclass's business."""
 
     composition: Composition
+
+    def reverse(self) -> Self:
+        return self.mirror
+
+    @property
+    def mirror(self) -> Self:
+        """The pair (Q, P), whose own mirror is this one."""
+        origin = self.__dict__.get("_origin", lambda: None)()
+        return self._mirror if origin is None else origin
+
+    @cached_property
+    def _mirror(self) -> Self:
+        mirrored = self._exchange_sides()
+        mirrored.__dict__["_origin"] = ref(self)  # two pairs that keep each other alive would pile up large grids
+        return mirrored
+
+    @abstractmethod
+    def _exchange_sides(self) -> Self:
+        """A new pair (Q, P)."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_origin"}
 
     @property
     def largest(self) -> float:

@@ -193,14 +193,8 @@ class Contour(ComposedPair):
         value = self.escape if k >= self.largest_finite else below
         return self.doubt_escape(upper(value, 2 * EPS * value, high=1.0))
 
-    def reverse(self) -> Contour:
-        return self.mirror
-
-    @cached_property
-    def mirror(self) -> Contour:
-        mirrored = Contour(self.composition.reverse())
-        mirrored.__dict__["mirror"] = self
-        return mirrored
+    def _exchange_sides(self) -> Contour:
+        return Contour(self.composition.reverse())
 
     def ceiling(self, k: float) -> float:
         return self._whole.chernoff.ceiling(TAIL, k)

@@ -135,14 +135,8 @@ class Grid(ComposedPair):
         most = min(max(most * (1 + 4 * EPS), _SMALLEST), 1.0)
         return Upper.between(min(max(least * (1 - 4 * EPS), 0.0), most), most)
 
-    def reverse(self) -> Grid:
-        return self.mirror
-
-    @cached_property
-    def mirror(self) -> Grid:
-        mirrored = Grid(self.composition.reverse(), self.points)
-        mirrored.__dict__["mirror"] = self
-        return mirrored
+    def _exchange_sides(self) -> Grid:
+        return Grid(self.composition.reverse(), self.points)
 
     def near(self, functional: Functional, level: float) -> tuple[float, float]:
         """By the saddle-point approximation where the level is small, so that few laws are needed."""

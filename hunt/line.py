@@ -10,13 +10,17 @@ from dataclasses import dataclass
 from math import exp, log, pi, sqrt
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hunt.laws import Law
 
 __all__ = ["Estimate", "line_estimate"]
 
+_Waves = tuple[int, NDArray[np.float64], NDArray[np.float64], NDArray[np.complex128]]
+
 _MOST_WORK = 4_000_000  # complex exponentials of one line
 _FAINT = 1e-12
+_STRIDE = 32  # divides every block of frequencies
 _CLUSTERED_NATS = 300.0  # between the least and the largest loss of one run: about 20 standard deviations of the noise
 
 
@@ -66,22 +70,30 @@ def _last_revival(parts: Sequence[tuple[Law, int]], c: float) -> float:
     return max((4 * pi / max(deviation, 1e-200) for deviation in apart), default=0.0)
 
 
+def _waves(parts: Sequence[tuple[Law, int]], c: float, spacing: float) -> list[_Waves]:
+    """Of every step, tilted by c, over as many equally spaced frequencies as a stride has."""
+    found = []
+    for law, runs in parts:
+        losses, log_mass = law.nodes
+        tilted = log_mass + c * losses
+        weights = np.exp(tilted - tilted.max())
+        fine = np.exp(1j * np.outer(np.arange(_STRIDE) * spacing, losses))
+        found.append((runs, losses, weights / weights.sum(), fine))
+    return found
+
+
 def _line(
     parts: Sequence[tuple[Law, int]], t: float, gain: bool, *, c: float, spacing: float, quiet: float
 ) -> float | None:
     """E[1; L > t] or E[1 - e^{t-L}; L > t] over finite losses; None where the line does not die out."""
     height, soonest = _moments(parts, c)[0], max(_last_revival(parts, c), quiet)
-    total, first, block = 0.0, 0, 64
+    total, first, block, waves = 0.0, 0, 64, _waves(parts, c, spacing)
     nodes = sum(law.nodes[0].size for law, _ in parts)
     while (first + block) * nodes < _MOST_WORK:
         w = (np.arange(first, first + block) + 0.5) * spacing
         logs = np.zeros(block, dtype=np.complex128)
-        for law, runs in parts:
-            losses, log_mass = law.nodes
-            tilted = log_mass + c * losses
-            weights = np.exp(tilted - tilted.max())
-            weights /= weights.sum()
-            logs += runs * np.log(np.exp(1j * np.outer(w, losses)) @ weights)
+        for runs, losses, weights, fine in waves:
+            logs += runs * np.log((np.exp(1j * np.outer(w[::_STRIDE], losses)) * weights @ fine.T).ravel())
         s = c + 1j * w
         terms = np.exp(logs - 1j * w * t) / (s * (s + 1) if gain else s)
         total += float(terms.real.sum()) * spacing

@@ -91,7 +91,7 @@ class Sandwich(BothDirections):
         return orders, told[0][1] * epsilons
 
     def stick(self, k: float, backward: bool = False) -> Bracket:
-        low, by = max((truth.stick(k, backward).low, truth.stick(k, backward).by) for truth in self.less)
+        low, by = max((found.low, found.by) for found in (truth.stick(k, backward) for truth in self.less))
         high = self.more.stick(k, backward).high if self.more else 1.0
         if self._curve is not None and k >= 0:
             high = min(high, max(renyi_ceiling(*self._curve, k) * (1 + 1e-9), _LEAST_CEILING))

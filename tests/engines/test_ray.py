@@ -80,7 +80,18 @@ def _places() -> list[Path]:
 
 @pytest.fixture(scope="module")
 def engine(nodes: TwoNodes) -> Ray:
+    """Connects for each campaign: Ray then starts new processes, which import torch."""
     return Ray(nodes.address)
+
+
+@pytest.fixture(scope="module")
+def session(engine: Ray) -> Iterator[Ray]:
+    """The caller's own session: its processes play the campaigns of several tests."""
+    import ray  # noqa: PLC0415 (what it is asked stands in the environment first)
+
+    cluster._connect(ray, engine)
+    yield engine
+    ray.shutdown()
 
 
 def test_trainings_have_the_same_bytes(engine: Ray) -> None:
@@ -93,19 +104,19 @@ def test_trainings_have_the_same_bytes(engine: Ray) -> None:
 
 
 @pytest.mark.parametrize("name", CAMPAIGNS)
-def test_every_campaign_gives_the_same_answer(name: str, engine: Ray, tmp_path: Path) -> None:
-    here, there = (CAMPAIGNS[name](one, tmp_path / type(one).__name__) for one in (Local(1), engine))
+def test_every_campaign_gives_the_same_answer(name: str, session: Ray, tmp_path: Path) -> None:
+    here, there = (CAMPAIGNS[name](one, tmp_path / type(one).__name__) for one in (Local(1), session))
     assert here == there
 
 
-def test_a_block_s_error_is_the_caller_s(engine: Ray) -> None:
+def test_a_block_s_error_is_the_caller_s(session: Ray) -> None:
     with pytest.raises(FloatingPointError, match="learning_rate"):
-        list(engine.run(refuse_three, range(6)))
+        list(session.run(refuse_three, range(6)))
 
 
-def test_a_consumer_may_stop_early_and_little_is_under_way(engine: Ray) -> None:
+def test_a_consumer_may_stop_early_and_little_is_under_way(session: Ray) -> None:
     drawn: list[int] = []
-    blocks = engine.run(square, (drawn.append(n) or n for n in range(1000)))
+    blocks = session.run(square, (drawn.append(n) or n for n in range(1000)))
     next(blocks)
     blocks.close()
     assert len(drawn) <= 4
@@ -164,10 +175,10 @@ def test_a_busy_machine_gets_another_try() -> None:
     assert other.said == ["there:1"]
 
 
-def test_another_version_is_refused(engine: Ray, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_version_is_refused(session: Ray, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dn, "__version__", "9.9.9")
     with pytest.raises(EngineError, match=r"deniable .*, not 9\.9\.9.*Install the same versions"):
-        list(engine.run(square, range(3)))
+        list(session.run(square, range(3)))
 
 
 def test_a_lost_node_and_a_lost_process_change_nothing(nodes: TwoNodes, engine: Ray, tmp_path: Path) -> None:

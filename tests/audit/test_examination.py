@@ -150,12 +150,6 @@ def test_opacus_loops_are_consistent(optimizer: str, batch: int | None) -> None:
     assert document.verdict == "consistent"
 
 
-def test_worker_processes_change_nothing() -> None:
-    one, two = (examined(Broken(steps=STEPS), trials=20, processes=number) for number in (1, 2))
-    times = {"seconds", "trials_per_second", "finished"}
-    assert one.replace(**dict.fromkeys(times)) == two.replace(**dict.fromkeys(times))
-
-
 def test_a_resumed_examination_equals_an_uninterrupted_one(tmp_path: Path) -> None:
     times, heard = {"seconds", "trials_per_second", "finished"}, []
 

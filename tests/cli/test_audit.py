@@ -134,7 +134,7 @@ def test_without_torch_one_line_tells_what_to_install() -> None:
 
 
 PROGRAM = (sys.executable, "-c", "from deniable.cli import main; main()")
-LONG = ("audit", "digits", "--belief", ".9", "--trials", "100000", "--steps", "30", "--records", "500")
+LONG = ("audit", "digits", "--belief", ".9", "--trials", "100000", "--steps", "30", "--records", "60")
 
 
 def size(place: Path) -> int:

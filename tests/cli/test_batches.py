@@ -64,7 +64,7 @@ def test_groups_that_take_turns_are_explained(run: Run) -> None:
     [
         (ALLOCATION, "add-remove"),
         (("--sampling", "shuffled", "--steps-per-epoch", 9), "zero-out"),
-        (("--sampling", "truncated", "--rate", 0.01, "--cap", 30, "--records", 1000, "--steps", 5), "zero-out"),
+        (("--sampling", "truncated", "--rate", 0.01, "--cap", 30, "--records", 1000, "--steps", 1), "zero-out"),
         (("--sampling", "fixed", "--records", 1000, "--batch", 10, "--steps", 2), "replace"),
         (("--sampling", "cyclic", "--rate", 0.1, "--bands", 2, "--steps", 9), "add-remove"),
     ],

@@ -201,9 +201,8 @@ def _gradients(model: nn.Module, items: Sequence[Any], loss: RecordLoss) -> Iter
                 continue
             except (RuntimeError, NotImplementedError):  # code that vmap cannot follow, or records of different shapes
                 loss.together = False
-        for item in some:
-            one, value, right = _plain_gradient(model, item, loss)
-            yield [g[None] for g in one], value, right
+        found, values, right = zip(*(_plain_gradient(model, item, loss) for item in some), strict=True)
+        yield [torch.stack(parts) for parts in zip(*found, strict=True)], sum(values), sum(right)
 
 
 def _plain_gradient(model: nn.Module, item: Any, loss: RecordLoss) -> tuple[list[Tensor], float, float]:

@@ -70,6 +70,21 @@ def test_lira_equals_its_twin(queries: int, fixed: bool, offline: bool) -> None:
 
 
 @pytest.mark.parametrize("offline", [True, False])
+@pytest.mark.parametrize(
+    ("shadows", "uneven", "fixed"), [(6, 0.0, True), (32, 0.0, True), (4, 0.6, True), (32, 0.6, False)]
+)
+def test_lira_takes_the_records_own_variances_where_they_tell_more(
+    shadows: int, uneven: float, fixed: bool, offline: bool
+) -> None:
+    """Not where they are all alike, nor where two values are all that is known of one."""
+    target, made, inside, _ = confidences(4, shadows=shadows, records=400)
+    scale = np.exp(np.random.default_rng(5).normal(0, uneven, 400))
+    asked = [values * scale for values in (target, made)]
+    found = lira(*asked, inside, offline=offline)
+    assert np.array_equal(found, lira(*asked, inside, offline=offline, fixed_variance=fixed))
+
+
+@pytest.mark.parametrize("offline", [True, False])
 def test_rmia_equals_its_twin(offline: bool) -> None:
     """The ratio, and the share of other records that a record beats (Zarifzadeh 2024, Equation 3)."""
     target, shadows, inside, _ = confidences(2)

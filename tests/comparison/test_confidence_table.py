@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,15 @@ def test_the_strongest_rule_is_judged_and_the_unseen_records_are_named(tmp_path:
     write(tmp_path / "n.csv", lead=0.0)
     nothing = attack_confidences(read_confidence_table(tmp_path / "n.csv"), repeats=1)
     assert nothing.average_precision_interval.low < 0.5
+
+
+def test_shadows_without_the_records_are_scored_offline(tmp_path: Path) -> None:
+    """Whoever has shadows of other people's records alone is not told to name an attack."""
+    write(tmp_path / "c.csv")
+    given = read_confidence_table(tmp_path / "c.csv")
+    found = attack_confidences(replace(given, inside=np.zeros_like(given.inside)), repeats=1)
+    assert {row.name for row in found.attacks} == {"lira-offline", "rmia-offline", "bayes-offline", "threshold"}
+    assert "each record is in some of them" not in found.summary()
 
 
 def test_the_command_line_judges_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
@@ -20,11 +21,13 @@ from torch import nn
 
 import deniable as dn
 from deniable.adversaries import ShadowTraining
+from deniable.adversaries.shadow_models import pool_of
 from deniable.cli.attack_command import _side_by_side
-from deniable.data import Dataset, from_arrays
+from deniable.data import Dataset, from_arrays, import_function
 from deniable.report.words import attack_words
 from deniable.results import read_result
 from deniable.results.attack_result import AttackResult
+from deniable.store import StoreError
 from deniable.training.attacked.targets import TargetSettings, fit
 
 COUNT = 400
@@ -111,6 +114,37 @@ def test_shadows_are_kept_and_reused(overfitted: tuple[nn.Module, Dataset, Datas
     assert again == first == dn.attack(*overfitted, **asked)
 
 
+def test_shadows_are_reused_between_attacks(overfitted: tuple[nn.Module, Dataset, Dataset], tmp_path: Path) -> None:
+    """Another attack, or more repeats, train no shadow again, and find what they would in a folder of their own."""
+    asked: dict[str, Any] = {"shadows": 4, "training": ShadowTraining(epochs=2)}
+    dn.attack(*overfitted, attack="lira", repeats=1, out=tmp_path, **asked)
+    for attack, repeats, known, blocks in (
+        ("rmia", 2, 1, 1),
+        ("all", 1, 1, 3),
+        ("all", 2, 3, 5),
+        ("strongest", 5, 1, 1),
+    ):
+        done: list[tuple[int, int]] = []
+        change: dict[str, Any] = {"attack": attack, "repeats": repeats} | asked
+        reused = dn.attack(*overfitted, out=tmp_path, resume=True, progress=lambda *told: done.append(told), **change)  # noqa: B023
+        assert (done[0], done[-1]) == ((known, blocks), (blocks, blocks))
+        assert reused == dn.attack(*overfitted, **change)
+    with pytest.raises(StoreError, match="begun with other settings"):
+        dn.attack(*overfitted, out=tmp_path, resume=True, shadows=4, training=ShadowTraining(epochs=3))
+
+
+def test_members_among_the_non_members_are_named(overfitted: tuple[nn.Module, Dataset, Dataset]) -> None:
+    """Whoever gives one file twice, or files that overlap, must not hear that nothing was found."""
+    model, members, others = overfitted
+    with pytest.raises(ValueError, match="all of them are among the members"):
+        dn.attack(model, members, members.take(np.arange(20)), attack="threshold")
+    mixed = pool_of(others, members.take(np.arange(7)))
+    warned = dn.attack(model, members, mixed, attack="threshold", repeats=1).warning
+    assert warned is not None
+    assert f"7 of {len(mixed)} non-members have exactly the values of a member" in warned
+    assert dn.attack(model, members, others, attack="threshold", repeats=1).warning is None
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_an_attack_on_a_private_model_stays_below_the_proven_bound(seed: int) -> None:
     """A real DP-SGD training, attacked with shadows of the same noise; limits of 99.9 % for all rows together."""
@@ -185,6 +219,8 @@ def test_an_estimator_is_attacked_with_shadows_of_its_own_kind(
     assert result.accuracy.members > result.accuracy.non_members
     with pytest.raises(ValueError, match="sees gradients"):
         dn.attack(model, members, others, attack="whitebox")
+    with pytest.raises(ValueError, match="training is about networks"):
+        dn.attack(model, members, others, training=ShadowTraining(epochs=2, noise=1.0))
 
 
 def own_training(records: Dataset, seed: int) -> nn.Module:
@@ -201,3 +237,37 @@ def test_a_training_of_ones_own_makes_the_shadows(overfitted: tuple[nn.Module, D
         dn.attack(*overfitted, train=own_training, training=ShadowTraining())
     with pytest.raises(ValueError, match="shadows"):
         dn.attack(*overfitted, shadows=2)
+
+
+def no_training(records: Dataset, seed: int) -> nn.Module:
+    """As it fails on a machine that lacks something."""
+    raise RuntimeError("no such device")
+
+
+def test_what_a_users_code_raises_is_one_sentence(overfitted: tuple[nn.Module, Dataset, Dataset]) -> None:
+    model, members, others = overfitted
+    with pytest.raises(ValueError, match="training of a shadow model raised RuntimeError: no such device"):
+        dn.attack(*overfitted, train=no_training, shadows=4, repeats=1)
+    narrow = [from_arrays("narrow", one.features[:, 1:], one.labels) for one in (members, others)]
+    with pytest.raises(ValueError, match=r"model cannot take records of shape \(19,\)"):
+        dn.attack(model, *narrow, attack="threshold", repeats=1)
+    with pytest.raises(ValueError, match="records of one shape"):
+        dn.attack(model, members, narrow[1], repeats=1)
+
+
+def test_worker_processes_find_modules_of_the_current_folder(
+    overfitted: tuple[nn.Module, Dataset, Dataset], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The user's own training, named as module:function, over two processes."""
+    (tmp_path / "own_shadows.py").write_text(
+        "from sklearn.linear_model import LogisticRegression\n"
+        "def train(records, seed):\n"
+        "    return LogisticRegression(max_iter=200).fit(records.features, records.labels)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    _, members, others = overfitted
+    train = import_function("own_shadows:train")
+    result = dn.attack(train(members, 0), members, others, train=train, shadows=4, repeats=1, processes=2)
+    assert result.shadows is not None
+    assert result.shadows.accuracy_inside is not None

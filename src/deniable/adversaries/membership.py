@@ -19,7 +19,17 @@ from torch import Tensor, nn
 from deniable.checks import whole
 from deniable.data import Dataset
 
-__all__ = ["Attack", "Half", "HalfPlaces", "Scored", "as_input", "best_threshold", "half_places", "halves"]
+__all__ = [
+    "Attack",
+    "Half",
+    "HalfPlaces",
+    "Scored",
+    "as_input",
+    "best_threshold",
+    "check_groups",
+    "half_places",
+    "halves",
+]
 
 FEWEST_RECORDS = 4
 """Members and non-members that can be halved with at least two of each on either side."""
@@ -93,15 +103,20 @@ class HalfPlaces(NamedTuple):
     non_members: NDArray[np.int64]
 
 
-def half_places(members: Dataset, non_members: Dataset, seed: int) -> tuple[HalfPlaces, HalfPlaces]:
-    """(known, tested): disjoint, drawn at random from `seed`, each with equally many members and non-members."""
-    count = min(len(members), len(non_members))
-    if count < FEWEST_RECORDS:
+def check_groups(members: Dataset, non_members: Dataset) -> None:
+    """Refuse groups that are too small to be halved, or of different shapes."""
+    if min(len(members), len(non_members)) < FEWEST_RECORDS:
         found = f"{len(members)} and {len(non_members)}"
         raise ValueError(f"members and non_members must be at least {FEWEST_RECORDS} records each, got {found}")
     if members.features.shape[1:] != non_members.features.shape[1:]:
         shapes = f"{members.features.shape[1:]} and {non_members.features.shape[1:]}"
         raise ValueError(f"members and non_members must have records of one shape, got {shapes}")
+
+
+def half_places(members: Dataset, non_members: Dataset, seed: int) -> tuple[HalfPlaces, HalfPlaces]:
+    """(known, tested): disjoint, drawn at random from `seed`, each with equally many members and non-members."""
+    check_groups(members, non_members)
+    count = min(len(members), len(non_members))
     generator = np.random.default_rng(whole("seed", seed, low=0))
     drawn = [generator.permutation(len(group))[:count] for group in (members, non_members)]
     known, tested = (

@@ -5,10 +5,10 @@ Of a regression there is one number, the error of the prediction; its confidence
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -18,6 +18,7 @@ from torch.func import functional_call, grad, vmap
 
 from deniable.adversaries.membership import as_input
 from deniable.data import Dataset
+from deniable.data.own_data import call_user_code
 from deniable.training.networks.losses import cross_entropy
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "share_explained",
 ]
 
+T = TypeVar("T")
 RECORDS_AT_ONCE = 1024
 LEAST_PROBABILITY = 1e-7
 """Of an estimator's class: forests and neighbours give 0, whose logarithm is infinite."""
@@ -51,16 +53,24 @@ def outputs(model: nn.Module | Any, dataset: Dataset) -> Tensor:
         return _predictions(model, dataset) if dataset.regression else _log_probabilities(model, dataset)
     records, _ = as_input(dataset)
     with _evaluating(model), torch.no_grad():
-        found = torch.cat([_check_part(model(part), part, dataset) for part in torch.split(records, RECORDS_AT_ONCE)])
+        made = _ask("model", dataset, lambda: [model(part) for part in torch.split(records, RECORDS_AT_ONCE)])
+    parts = zip(made, torch.split(records, RECORDS_AT_ONCE), strict=True)
+    found = torch.cat([_check_part(*part, dataset) for part in parts])
     if not bool(torch.isfinite(found).all()):
         raise ValueError("model must give finite outputs for all records; some are NaN or infinite")
     return found
 
 
+def _ask(what: str, dataset: Dataset, code: Callable[[], T]) -> T:
+    """What the user's model says of the records; whatever it raises becomes one sentence."""
+    return call_user_code(f"{what} cannot take records of shape {dataset.features.shape[1:]}: it", code)
+
+
 def _predictions(model: Any, dataset: Dataset) -> Tensor:
     if not hasattr(model, "predict"):
         raise ValueError(f"model must be an nn.Module or have predict for a regression, got {type(model).__name__}")
-    found = np.asarray(model.predict(dataset.features.reshape(len(dataset), -1)), dtype=np.float64)
+    rows = dataset.features.reshape(len(dataset), -1)
+    found = np.asarray(_ask("estimator", dataset, lambda: model.predict(rows)), dtype=np.float64)
     if found.shape not in ((len(dataset),), (len(dataset), 1)) or not np.isfinite(found).all():
         raise ValueError(f"model must predict one finite number a record, got shape {found.shape}")
     return torch.from_numpy(found.reshape(-1, 1))
@@ -92,7 +102,8 @@ def share_explained(found: NDArray[np.float64], labels: NDArray[np.float64]) -> 
 def _log_probabilities(model: Any, dataset: Dataset) -> Tensor:
     if not hasattr(model, "predict_proba"):
         raise ValueError(f"model must be an nn.Module or have predict_proba, got {type(model).__name__}")
-    found = np.asarray(model.predict_proba(dataset.features.reshape(len(dataset), -1)), dtype=np.float64)
+    rows = dataset.features.reshape(len(dataset), -1)
+    found = np.asarray(_ask("estimator", dataset, lambda: model.predict_proba(rows)), dtype=np.float64)
     classes = getattr(model, "classes_", None)
     if found.ndim == 2 and classes is not None and len(classes) == found.shape[1]:
         named = np.asarray(classes)

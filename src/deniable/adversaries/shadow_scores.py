@@ -9,7 +9,7 @@ without it, so that an attacker may train them before knowing whom to ask about.
 
 | score | after | what is estimated for each record |
 |---|---|---|
-| `lira` | Carlini 2022 | Gaussians with and without it; one variance for all records if shadows are few |
+| `lira` | Carlini 2022 | Gaussians with and without it; one variance for all records where theirs differ little |
 | `rmia` | Zarifzadeh 2024 | how likely its label is without knowing the training set |
 | `bayes` | Brannvall 2026 (BaVarIA) | Gaussians whose variances share a prior: Student's predictive densities |
 """
@@ -29,8 +29,6 @@ from deniable.checks import probability
 __all__ = ["RULES", "Confidences", "bayes", "lira", "read_confidences", "rmia"]
 
 Floats = NDArray[np.float64]
-ENOUGH_FOR_VARIANCES = 64
-"""Shadows from which on a variance of its own is estimated for each record (Carlini 2022, Section VI-C)."""
 LEAST_VARIANCE = 1e-12
 MOST_FREEDOM = 1e6
 """Of the variances' prior, in degrees of freedom: all variances are one."""
@@ -89,7 +87,19 @@ def _shared_variance(moments: _Moments) -> Floats:
 
 
 def _own_variance(moments: _Moments) -> Floats:
-    return np.maximum(moments.squares / np.maximum(moments.number - 1, 1), LEAST_VARIANCE)
+    """Of each record; of one with a single value, the shared one."""
+    own = np.maximum(moments.squares / np.maximum(moments.number - 1, 1), LEAST_VARIANCE)
+    return np.where(moments.number > 1, own, _shared_variance(moments))
+
+
+def _suitable_variance(moments: _Moments) -> Floats:
+    """Each record's own where it tells more than what all records have in common, by query; else the shared one.
+
+    The prior of `bayes` is worth so many values as it has degrees of freedom.
+    """
+    own = np.maximum(moments.number - 1, 0)
+    common = _variance_prior(moments, own)[0] > own.mean()
+    return np.where(common, _shared_variance(moments), _own_variance(moments))
 
 
 def lira(
@@ -102,18 +112,16 @@ def lira(
 ) -> Floats:
     """The log-likelihood ratio of two Gaussians (Carlini 2022); offline, -ln of the tail beyond the target's value.
 
-    `fixed_variance` takes one variance for all records, one of shadows with them and one of those without; by default
-    with fewer than 64 shadows.
+    `fixed_variance` takes one variance for all records, one of shadows with them and one of those without (Carlini
+    2022, Section VI-C, for few shadows); None where the records' own variances are too poorly known to be of use.
     """
     given = read_confidences(target, shadows, inside, offline=offline)
-    fixed = len(given.shadows) < ENOUGH_FOR_VARIANCES if fixed_variance is None else fixed_variance
+    spread = {None: _suitable_variance, True: _shared_variance, False: _own_variance}[fixed_variance]
     without = _moments(given.shadows, ~given.inside)
     if offline:
-        variance = _shared_variance(without) if fixed else _own_variance(without)
-        return np.asarray(-log_ndtr(-(given.target - without.mean) / np.sqrt(variance)).sum(0))
+        return np.asarray(-log_ndtr(-(given.target - without.mean) / np.sqrt(spread(without))).sum(0))
     groups = _moments(given.shadows, given.inside), without
-    variances = map(_shared_variance if fixed else _own_variance, groups)
-    logs = [_log_normal(given.target, group.mean, spread) for group, spread in zip(groups, variances, strict=True)]
+    logs = [_log_normal(given.target, group.mean, spread(group)) for group in groups]
     return np.asarray((logs[0] - logs[1]).sum(0))
 
 

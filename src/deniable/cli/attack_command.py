@@ -31,7 +31,7 @@ NUMBERS = ("repeats", "seed", "delta", "confidence", "shadows", "queries")
 TRAINING = ("epochs", "batch", "learning_rate", "noise", "clip")
 
 
-@options.taking(engine_options(ATTACK, "Worker processes. Default 1."), before="out")
+@options.taking(engine_options(ATTACK, "Worker processes. Default 1; with --train one a core."), before="out")
 def attack(
     context: typer.Context,
     model: Annotated[
@@ -114,7 +114,12 @@ def attack(
             print_result(document, _parts(document), json, write_report(document, out))
             return
         values = _values(context.params, *NUMBERS)
-        values |= {"engine": read_engine(context.params, 1), "out": out, "resume": resume, "exposure": exposure}
+        values |= {
+            "engine": read_engine(context.params, None if train else 1),
+            "out": out,
+            "resume": resume,
+            "exposure": exposure,
+        }
         with kept_told(out, unit="repeats"):
             document = _attack_model(context.params, values)
         unwritten = write_report(document, out)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from deniable.adversaries import Attack, LossThreshold, Quantile, Scored, ShadowTraining, WhiteBox, half_places
+from deniable.adversaries.membership import check_groups
 from deniable.adversaries.model_observation import losses, outputs
 from deniable.adversaries.shadow_attacks import divide_scores, score_pool, strongest_rule
 from deniable.adversaries.shadow_models import ShadowBlock, Shadows, count_blocks, join_blocks, pool_of, train_block
@@ -114,8 +115,13 @@ class AttackPlan:
         whole("repeats", self.repeats)
         whole("seed", self.seed, low=0)
         whole("shadows", self.shadows, low=4)
+        check_groups(self.members, self.non_members)
         if self.training is not None and self.train is not None:
             raise ValueError("training and train both say how shadows are trained: give one of them")
+        if self.training is not None and not isinstance(self.model, nn.Module):
+            raise ValueError(
+                "training is about networks: an estimator is fitted anew with its own parameters, leave it out"
+            )
         if self.members.regression != self.non_members.regression:
             raise ValueError("members and non_members must both have classes, or both numbers to be predicted")
         if self.attack == "whitebox" and self.members.regression:
@@ -163,12 +169,16 @@ class AttackPlan:
     @property
     def settings(self) -> dict[str, Any]:
         """Everything that decides the figures, as JSON values."""
-        asked = {"attack": self.attack, "repeats": self.repeats, "seed": self.seed}
+        return {"attack": self.attack, "repeats": self.repeats} | self._block_settings
+
+    @cached_property
+    def _block_settings(self) -> dict[str, Any]:
+        """What decides the bytes of blocks; all attacks with shadow models share them."""
+        asked: dict[str, Any] = {"seed": self.seed, "model_sha256": _digest(self.model, self.pool)}
         if self.rules:
             own = {} if self.training is None else asdict(self.training)
             asked |= {"shadows": self.shadows, "queries": self.queries, **own}
-        identity = {"model_sha256": _digest(self.model, self.pool)}
-        return asked | identity | {"data_sha256": [self.members.sha256, self.non_members.sha256]}
+        return asked | {"data_sha256": [self.members.sha256, self.non_members.sha256]}
 
     @property
     def shadow_blocks(self) -> int:
@@ -177,9 +187,11 @@ class AttackPlan:
 
     @property
     def campaign(self) -> Campaign[PlayedBlock]:
-        """As every engine plays it."""
+        """As every engine plays it: shadows, then repeat after repeat, so that one attack finds another's blocks."""
         blocks = self.shadow_blocks + len(self.slow) * self.repeats
-        return Campaign(self.settings, blocks, PlayedBlock, partial(play_block, self))
+        kind = {"blocks": "shadows" if self.rules else self.attack}
+        own = {} if self.train is None else {"train": _name(self.train)}
+        return Campaign(kind | own | self._block_settings, blocks, PlayedBlock, partial(play_block, self))
 
     def read(self, played: Sequence[PlayedBlock]) -> tuple[dict[str, list[Scored]], tuple[str, ...], Shadows | None]:
         """(each attack's repeats, the name of the attack that is judged in each repeat, the shadows)."""
@@ -190,8 +202,7 @@ class AttackPlan:
             scores = score_pool(self.model, self.pool, shadows, self.rules)
             found, chosen = divide_rules(scores, self, self.repeats, self.seed)
         for place, name in enumerate(self.slow):
-            start = self.shadow_blocks + place * self.repeats
-            found[name] = [block.own_scores for block in played[start : start + self.repeats]]
+            found[name] = [block.own_scores for block in played[self.shadow_blocks + place :: len(self.slow)]]
         return found, chosen, shadows
 
     def likelihoods(self, shadows: Shadows) -> NDArray[np.float64]:
@@ -249,9 +260,15 @@ def play_block(plan: AttackPlan, number: int) -> PlayedBlock:
             plan.recipe, plan.pool, shadows=plan.shadows, queries=plan.queries, seed=plan.seed, block=number
         )
         return PlayedBlock.of_shadows(block)
-    place, repeat = divmod(number - plan.shadow_blocks, plan.repeats)
+    repeat, place = divmod(number - plan.shadow_blocks, len(plan.slow))
     attack = WITHOUT_SHADOWS[plan.slow[place]]
     return PlayedBlock.of_scores(attack(plan.model, plan.members, plan.non_members, plan.seed + repeat))
+
+
+def _name(train: Train) -> str:
+    """Of a user's function, so that another one's shadows are not taken for its own."""
+    found = getattr(train, "func", train)
+    return f"{getattr(found, '__module__', '')}:{getattr(found, '__qualname__', type(found).__name__)}"
 
 
 def _digest(model: nn.Module | Any, pool: Dataset) -> str:

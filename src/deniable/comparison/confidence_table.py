@@ -34,6 +34,12 @@ class ConfidenceTable:
     non_members: Dataset
     sha256: str
 
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """Those that can be told; offline ones alone where a record is in no shadow."""
+        online = bool(self.inside.any(0).all())
+        return tuple(rule for rule in RULES if online or rule == "threshold" or rule.endswith("-offline"))
+
     def scores(self, rules: Sequence[str]) -> dict[str, NDArray[np.float64]]:
         """Each rule's score of every record."""
         return {rule: RULES[rule](self.target, self.shadows, self.inside) for rule in rules}

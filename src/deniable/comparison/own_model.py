@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from pickle import UnpicklingError
@@ -26,6 +26,7 @@ from deniable.comparison.member_exposure import check_exposure, expose_members
 from deniable.comparison.repeat_measures import Shift, advantages, curve, lower_bound, precisions, rates_at, shift, void
 from deniable.data import Dataset, from_arrays, import_function, load
 from deniable.data.files import read_npz
+from deniable.data.own_data import call_user_code
 from deniable.data.table_reader import first_row
 from deniable.engines import Campaign, Engine, choose_engine, open_store, play_missing
 from deniable.evidence.attack_scores import Scores
@@ -51,11 +52,12 @@ def read_model(reference: str, weights: Path | str | None = None, *, regression:
     Weights are a .safetensors file or a checkpoint of tensors alone (`torch.load` with ``weights_only=True``): nothing
     that could run code is ever unpickled. A checkpoint may hold the weights under "state_dict" or "model_state_dict".
     """
-    model = import_function(reference)()
+    model = call_user_code(reference, import_function(reference))
     if weights is None and hasattr(model, "predict" if regression else "predict_proba"):
         return model
     if not isinstance(model, nn.Module):
-        raise ValueError(f"{reference} must return an nn.Module, got {type(model).__name__}")
+        estimator = "" if weights else f", or an estimator with {'predict' if regression else 'predict_proba'}"
+        raise ValueError(f"{reference} must return an nn.Module{estimator}, got {type(model).__name__}")
     if weights is not None:
         try:
             model.load_state_dict(_weights(Path(weights)))
@@ -210,6 +212,7 @@ def attack(
         'threshold'
     """
     chosen_engine = choose_engine(engine, 1 if engine == "local" and processes is None else processes)
+    repeated = _repeated_records(members, non_members)
     plan = AttackPlan(model, members, non_members, attack, repeats, seed, shadows, queries, training, train)
     allowed = probability("delta", 1 / len(members) if delta is None else delta)
     if exposure:
@@ -220,7 +223,27 @@ def attack(
             store.begin(campaign.settings)
         tell = None if progress is None else partial(_tell, progress, campaign.blocks)
         kept = play_missing(campaign, chosen_engine, store, tell=tell)
-    return _judge_plan(plan, kept, allowed, confidence, exposure)
+    found = _judge_plan(plan, kept, allowed, confidence, exposure)
+    return found.replace(warning=" ".join(filter(None, (repeated, found.warning))) or None)
+
+
+def _repeated_records(members: Dataset, non_members: Dataset) -> str | None:
+    """A sentence where non-members have the very values of a member; refused where all of them have."""
+    known = set(_values_of(members))
+    shared = sum(values in known for values in _values_of(non_members))
+    if shared == len(non_members):
+        raise ValueError("non_members must be records that the model never saw: all of them are among the members")
+    if not shared:
+        return None
+    return (
+        f"{shared:,} of {len(non_members):,} non-members have exactly the values of a member: no attack can tell "
+        "these apart, so the figures are lower than they would be without them."
+    )
+
+
+def _values_of(records: Dataset) -> Iterator[tuple[bytes, float]]:
+    """Of each record, all its features and its label."""
+    return zip((features.tobytes() for features in records.features), records.labels.tolist(), strict=True)
 
 
 def campaign_of(
@@ -266,7 +289,7 @@ def attack_confidences(
     """
     one_of("attack", attack, (*CHOICES, *RULES))
     whole("repeats", repeats)
-    found, judged = divide_rules(table.scores(tuple(RULES) if attack in CHOICES else (attack,)), table, repeats, seed)
+    found, judged = divide_rules(table.scores(table.rules if attack in CHOICES else (attack,)), table, repeats, seed)
     main = [found[name][repeat] for repeat, name in enumerate(judged)]
     given = AttackInput(
         attack=attack,

@@ -97,7 +97,7 @@ def call_user_code(name: str, code: Callable[[], T]) -> T:
 
 
 def import_function(reference: str) -> Callable[..., Any]:
-    """The function named `module:function`; modules of the current folder are found too."""
+    """The function named `module:function`; modules of the current folder are found too, also by worker processes."""
     module, _, attribute = reference.partition(":")
     here = str(Path.cwd())
     sys.path.insert(0, here)
@@ -109,6 +109,8 @@ def import_function(reference: str) -> Callable[..., Any]:
         ) from error
     finally:
         sys.path.remove(here)
+        if here not in sys.path:
+            sys.path.append(here)  # behind all others; a process that is spawned takes the path over
     if not callable(function):
         raise ValueError(f"{reference}: module {module!r} has no function {attribute!r}")
     return function  # type: ignore[no-any-return]

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from multiprocessing import parent_process
 from threading import Thread
@@ -87,7 +88,14 @@ _work: Callable[[int], Any]
 def _prepare(packed: bytes) -> None:
     global _work  # noqa: PLW0603 - the way a spawned worker is handed what all its blocks share
     Thread(target=_end_with_parent, daemon=True).start()
-    _work = pickle.loads(packed)
+    try:
+        _work = pickle.loads(packed)
+    except Exception as error:  # the user's modules are loaded here, so it may be anything
+        _work = partial(_refuse, f"a worker process cannot load the work: {type(error).__name__}: {error}")
+
+
+def _refuse(why: str, number: int) -> Any:
+    raise EngineError(why)
 
 
 def _end_with_parent() -> None:

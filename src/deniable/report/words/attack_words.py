@@ -128,9 +128,9 @@ def shadow_sentence(document: AttackResult) -> str:
     if used is None:
         return ""
     if used.accuracy_inside is None or used.accuracy_outside is None:
-        return (
-            f"{used.shadows} shadow models' confidences were given; each record is in some of them and not in others."
-        )
+        online = any(row.name in ("lira", "rmia", "bayes") for row in document.attacks)
+        inside = "" if not online else "; each record is in some of them and not in others"
+        return f"{used.shadows} shadow models' confidences were given{inside}."
     how = {
         "engine": "by the vectorised engine",
         "loop": "one after the other, since the engine does not take this network,",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
@@ -16,6 +16,7 @@ from deniable.examination.alternatives import LookedTrial
 from deniable.examination.claim import RecipeTraining
 from deniable.examination.diagnostics import Evidence
 from deniable.examination.noise_draws import NoiseDraws
+from deniable.examination.patience import Patience
 from deniable.examination.recomputation import Recomputer
 from deniable.examination.residuals import TrialStatistics, examine_trial, sketch_sizes
 from deniable.examination.step_listeners import HandedGradients, LaterRecords, Listener, train_and_listen
@@ -74,6 +75,7 @@ class Examination:
     seed: int
     post: PostProcessing | None = None
     """What is done to the noisy sums before they are yielded, and undone here."""
+    patience: Patience = field(default_factory=Patience, repr=False, compare=False)
 
     @property
     def columns(self) -> Columns:
@@ -117,7 +119,8 @@ class Examination:
         most = None if at_most is None else at_most * parts
         if draws is None and self.post is not None and self.post.noisy_sum is not None:
             draws = NoiseDraws([p.shape for p in recomputer.parameters.values()])
-        with torch.enable_grad(), draws or nullcontext():  # trainings also run where an examination needs no gradients
+        # trainings also run where an examination needs no gradients
+        with self.patience.wait(), torch.enable_grad(), draws or nullcontext():
             heard = listeners if draws is None else (*listeners, draws)
             steps = train_and_listen(self.trainer, given, seed, heard)
             done = accumulate(watch_steps(steps, recomputer.parameters, most), parts)

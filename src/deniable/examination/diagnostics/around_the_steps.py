@@ -216,7 +216,7 @@ def not_shown(evidence: Evidence) -> Iterator[str]:
     if evidence.twins is not None and not evidence.twins.repeatable:
         yield "public values and initial weights (trainings with the same seed do not repeat)"
     if evidence.alone is not None and evidence.single is None:
-        yield "trainings on a single record (the training does not take so few)"
+        yield "trainings on a single record (the training does not take so few, or does not end)"
     if evidence.gradient_fits and evidence.twins is not None and evidence.twins.on_provoking_records is None:
         yield "records with other gradients than these (the training does not take them, or the model is too large)"
     if isinstance(evidence.claim.recipe.clipping, Adaptive) and not count_noise(evidence).checked:

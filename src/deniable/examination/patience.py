@@ -1,0 +1,69 @@
+"""A training that does not end on records which it was not made for is ended, with a sentence.
+
+Twins and small sets of records may make a loop endless (one that draws again until its batch is large enough, or
+trains until its loss is small). CPU time decides, not the clock, so that a busy machine changes nothing.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from math import inf
+from time import process_time
+
+__all__ = ["EndlessTraining", "Patience"]
+
+LEAST_SECONDS, TIMES = 10.0, 20.0
+"""A training may take so many seconds of CPU time, or so many times as long as the longest before it, if that is more."""
+LOOK_SECONDS = 0.2
+"""So often it is looked how long a training has taken."""
+
+
+class EndlessTraining(RuntimeError):
+    """A training takes far longer than the ones before it."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"the training did not end: it took more than {TIMES:g} x the CPU time of those before it. A loop that draws "
+            "or trains until something holds may never end on other records; take a fixed number of steps and draws"
+        )
+
+
+@dataclass
+class Patience:
+    """How long the longest training took that has ended; those after it may take `TIMES` as long."""
+
+    longest_seconds: float = inf
+
+    @contextmanager
+    def wait(self) -> Iterator[None]:
+        """Raises `EndlessTraining` in this thread where the block, a training, takes too long; the first one never."""
+        started = process_time()
+        limit = max(LEAST_SECONDS, TIMES * self.longest_seconds)
+        with _ended_after(limit) if limit < inf else nullcontext():
+            yield
+        taken = process_time() - started
+        self.longest_seconds = taken if self.longest_seconds == inf else max(taken, self.longest_seconds)
+
+
+@contextmanager
+def _ended_after(cpu_seconds: float) -> Iterator[None]:
+    started, over, here = process_time(), threading.Event(), ctypes.c_ulong(threading.get_ident())
+
+    def look() -> None:
+        while not over.wait(LOOK_SECONDS):
+            if process_time() - started > cpu_seconds:
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(here, ctypes.py_object(EndlessTraining))
+                return
+
+    looking = threading.Thread(target=look, daemon=True)
+    looking.start()
+    try:
+        yield
+    finally:
+        over.set()
+        looking.join()
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(here, None)  # one that comes too late is taken back

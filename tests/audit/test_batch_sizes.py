@@ -33,6 +33,18 @@ def never_empty(generator: np.random.Generator) -> Drawn:
     return drawn
 
 
+def at_least_five(generator: np.random.Generator, most: int = RECORDS) -> Drawn:
+    """Small batches, or also those that are larger than `most`, are drawn again."""
+    drawn = coins(RATE, generator)
+    while (odd := (drawn.sum(2) < 5) | (drawn.sum(2) > most)).any():
+        drawn[odd] = coins(RATE, generator)[odd]
+    return drawn
+
+
+def five_to_seven(generator: np.random.Generator) -> Drawn:
+    return at_least_five(generator, 7)
+
+
 def one_step_larger(generator: np.random.Generator) -> Drawn:
     drawn = coins(0.6 * RATE, generator)
     drawn[:, 2] = coins(2 * RATE, generator)[:, 2]
@@ -52,12 +64,14 @@ def fault(drawn: Drawn, rate: float) -> str:
     ("drawn", "rate", "words"),
     [
         (pairs, RATE, "records are drawn together"),
-        (alike, RATE, "kept alike"),
+        (alike, RATE, "no batch has fewer than 4 records"),
+        (five_to_seven, 1.1 * RATE, "kept alike"),
         (never_empty, 0.05, "never empty"),
+        (at_least_five, RATE, "no batch has fewer than 5 records"),
         (one_step_larger, RATE, "not 4.8) in 1 of 6 steps"),
         (lambda generator: coins(1.6 * RATE, generator), RATE, "records, not 4.8)"),
     ],
-    ids=["pairs", "alike", "never empty", "one step", "all steps"],
+    ids=["pairs", "alike", "five to seven", "never empty", "at least five", "one step", "all steps"],
 )
 def test_what_harms_is_found_at_any_mean_size(
     drawn: Callable[[np.random.Generator], Drawn], rate: float, words: str

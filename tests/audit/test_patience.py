@@ -41,5 +41,5 @@ def test_a_loop_that_never_ends_on_one_record_is_ended(monkeypatch: pytest.Monke
     play_trial(game, 0)
     game.patience.longest_seconds = 0.01  # loading modules took longer
     assert alone_evidence(game, 0.01) is None
-    with pytest.raises(patience.EndlessTraining, match="did not end"), game.patience.wait():
+    with pytest.raises(patience.EndlessTrainingError, match="did not end"), game.patience.wait():
         sum(1 for _ in count())

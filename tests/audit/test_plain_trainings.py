@@ -48,13 +48,16 @@ class Plain:
             divisor = self.rate * RECORDS
             total = self.total(self.x[batch], self.y[batch])
             for parameter, clean, noise in zip(self.model.parameters(), total, self.noise(total), strict=True):
-                parameter.grad = ((clean + noise) / divisor).detach()
+                parameter.grad = self.shown((clean + noise) / divisor).detach()
             yield AppliedStep(self.model, self.model, divisor, None if self.rate == 1 else batch)
             self.move()
         yield Released(self.final())
 
     def network(self) -> nn.Module:
         return net()
+
+    def shown(self, noisy: Tensor) -> Tensor:
+        return noisy
 
     def loss(self) -> float:
         with torch.no_grad():
@@ -501,9 +504,87 @@ class OftenStill(Plain):
         return [noise * (self.step % 2) for noise in super().noise(total)]
 
 
+class NoiseByMedian(Plain):
+    """Clipping norm and noise both follow the median length."""
+
+    def total(self, x: Tensor, y: Tensor) -> list[Tensor]:
+        each = self.gradients(x, y)
+        lengths = torch.stack([g.flatten(1).norm(dim=1) for g in each], 1).norm(dim=1)
+        self.least = min(CLIP, 0.2 * float(lengths.median()))
+        return [torch.einsum("n,n...->...", (self.least / lengths).clamp(max=1), g) for g in each]
+
+    def noise(self, total: list[Tensor]) -> list[Tensor]:
+        return [self.least / CLIP * noise for noise in super().noise(total)]
+
+
+class OncePerTwoSteps(Plain):
+    """Noise that serves two steps, of which the signs alone are shown."""
+
+    def noise(self, total: list[Tensor]) -> list[Tensor]:
+        if self.step % 2 == 0:
+            self.kept = super().noise(total)
+        return self.kept
+
+    def shown(self, noisy: Tensor) -> Tensor:
+        return noisy.sign()
+
+
+class UntilLossFalls(Plain):
+    """Noise is drawn again until the step lowers the loss."""
+
+    def noise(self, total: list[Tensor]) -> list[Tensor]:
+        before, weights = self.loss(), dict(self.model.named_parameters())
+        for _ in range(30):
+            found = super().noise(total)
+            pairs = zip(weights.items(), total, found, strict=True)
+            tried = {name: w.detach() - 0.3 * (c + z) / RECORDS for (name, w), c, z in pairs}
+            with torch.no_grad():
+                after = float(cross_entropy(functional_call(self.model, tried, (self.x,)), self.y))
+            if after < before - 0.05:
+                break
+        return found
+
+
+class ExtraRecord(Plain):
+    """A record of the first training is in all others."""
+
+    kept: tuple[Tensor, Tensor] | None = None
+
+    def train(self, records: Records, seed: int) -> Iterator[AppliedStep | Released]:
+        if ExtraRecord.kept is None:
+            ExtraRecord.kept = records.features[:1].clone(), records.labels[:1].clone()
+        yield from super().train(records, seed)
+
+    def total(self, x: Tensor, y: Tensor) -> list[Tensor]:
+        assert ExtraRecord.kept is not None
+        return super().total(*(torch.cat(pair) for pair in zip((x, y), ExtraRecord.kept, strict=True)))
+
+
+class SeedFromRecords(Plain):
+    def noise(self, total: list[Tensor]) -> list[Tensor]:
+        self.generator.manual_seed(int(1e6 * float(self.x.abs().sum())) + self.step)
+        return super().noise(total)
+
+
+class HiddenRecord(Plain):
+    """The first record is in every batch, and not told."""
+
+    rate = RATE
+
+    def total(self, x: Tensor, y: Tensor) -> list[Tensor]:
+        drawn = bool((x == self.x[0]).all(1).any())
+        return super().total(x, y) if drawn else super().total(torch.cat([x, self.x[:1]]), torch.cat([y, self.y[:1]]))
+
+
 @pytest.mark.parametrize(
     ("training", "words"),
     [
+        (NoiseByMedian, "the size of the noise follows the records"),
+        (OncePerTwoSteps, "the same noise is used in several steps"),
+        (UntilLossFalls, "the records decide how often random numbers are drawn"),
+        (ExtraRecord, "a record is used that was not given"),
+        (SeedFromRecords, "its seed is made of the records"),
+        (HiddenRecord, "records outside the batch are used"),
         (Uniform, "looks uniform"),
         (BareBiases, "no noise on 0.bias"),
         (Best, "lowest loss"),

@@ -73,6 +73,22 @@ class NoiseDraws(TorchFunctionMode):
         rows = [torch.cat([d.flatten() for d in self._draws[step][at]]) for step, at in enumerate(places) if at]
         return torch.stack(rows)
 
+    def number(self, step: int) -> int:
+        """How often normal numbers were drawn in a step."""
+        return len(self._draws[step])
+
+    def steps_without_own(self, steps: int) -> list[int]:
+        """Steps that draw nothing like noise after one that drew it once: it may be used again."""
+        drawn = [sum(d.numel() for d in draws) for draws in self._draws[:steps]]
+        return [step for step in range(1, len(drawn)) if drawn[step] == 0 and drawn[step - 1] == self._size]
+
+    def drown(self, step: int, times: float) -> NoiseDraws:
+        """For a training with the same seed, in which one step's noise is so many times as large."""
+        found = NoiseDraws(self._shapes)
+        numbers = range(len(self._draws[step]))
+        found._shifts = {(step, number): times * self._draws[step][number].flatten() for number in numbers}
+        return found
+
     def _may_be_noise(self, drawn: Tensor) -> bool:
         return drawn.shape in self._shapes or drawn.numel() == self._size
 

@@ -14,21 +14,21 @@ from dataclasses import dataclass
 from math import inf
 from time import process_time
 
-__all__ = ["EndlessTraining", "Patience"]
+__all__ = ["EndlessTrainingError", "Patience"]
 
-LEAST_SECONDS, TIMES = 10.0, 20.0
-"""A training may take so many seconds of CPU time, or so many times as long as the longest before it, if that is more."""
+LEAST_SECONDS, TIMES = 4.0, 20.0
+"""A training may take so many seconds of CPU time, or so many times that of the longest before it, if that is more."""
 LOOK_SECONDS = 0.2
 """So often it is looked how long a training has taken."""
 
 
-class EndlessTraining(RuntimeError):
+class EndlessTrainingError(RuntimeError):
     """A training takes far longer than the ones before it."""
 
     def __init__(self) -> None:
         super().__init__(
-            f"the training did not end: it took more than {TIMES:g} x the CPU time of those before it. A loop that draws "
-            "or trains until something holds may never end on other records; take a fixed number of steps and draws"
+            f"the training did not end: it took more than {TIMES:g} x the CPU time of those before it. A loop that "
+            "draws or trains until something holds may never end on other records; take a fixed number of steps"
         )
 
 
@@ -40,7 +40,7 @@ class Patience:
 
     @contextmanager
     def wait(self) -> Iterator[None]:
-        """Raises `EndlessTraining` in this thread where the block, a training, takes too long; the first one never."""
+        """Raises `EndlessTrainingError` in this thread where the block, a training, takes too long; never the first."""
         started = process_time()
         limit = max(LEAST_SECONDS, TIMES * self.longest_seconds)
         with _ended_after(limit) if limit < inf else nullcontext():
@@ -56,7 +56,7 @@ def _ended_after(cpu_seconds: float) -> Iterator[None]:
     def look() -> None:
         while not over.wait(LOOK_SECONDS):
             if process_time() - started > cpu_seconds:
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(here, ctypes.py_object(EndlessTraining))
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(here, ctypes.py_object(EndlessTrainingError))
                 return
 
     looking = threading.Thread(target=look, daemon=True)

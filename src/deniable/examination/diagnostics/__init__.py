@@ -87,7 +87,7 @@ def diagnose(evidence: Evidence, false_alarms: float) -> Report:
         sampling.batch_sizes(evidence),
         sampling.batches(evidence),
         dependence.steps(evidence, angles),
-        dependence.trainings(angles),
+        dependence.trainings(evidence, angles),
         gradient.clipping(evidence),
         gradient.mean(evidence),
         gradient.memory(evidence),
@@ -155,8 +155,10 @@ def _causes(failed: list[Diagnosis], evidence: Evidence, angles: dependence.Angl
 def _plain_cause(failed: list[Diagnosis], evidence: Evidence) -> Diagnosis | None:
     """What explains all that is wrong with gradient and noise: numbers that come again, or are missing."""
     names = {test.name for test in failed}
-    if reordered := [test for test in failed if test.sentence == dependence.REORDERED]:
-        return reordered[0]
+    shown = None if evidence.twins is None else evidence.twins.shown
+    exact = [dependence.REORDERED, *([dependence.AGAIN] if shown is not None and shown.repeated is not None else [])]
+    if again := [test for test in failed if test.sentence in exact]:
+        return again[0]
     if names & {*GRADIENT, *NOISE} and (compressed := gradient.compressed_gradient(evidence)) is not None:
         return compressed
     if names & set(NOISE) and not evidence.gradient_fits and noise_spread.has_bare_weights(evidence):
@@ -238,7 +240,8 @@ def _gradient_causes(failed: list[Diagnosis], evidence: Evidence, found: Explana
             noises = [
                 one for one in noises if one.name == "noise scale" and noise_spread.noise_ratio(evidence) < ENOUGH
             ]
-        return [*noises, replace(kept, weakens=False), *rest]
+        by_noise = any(one.name == "independent steps" for one in noises)  # which moved weights, and so gradients
+        return [*noises, *([] if by_noise else [replace(kept, weakens=False)]), *rest]
     if found is None:
         return [*unknown_sum(evidence, kept, [by_name[name] for name in NOISE if name in by_name]), *rest]
     kept = replace(by_name.get(found.about, kept), sentence=found.sentence, weakens=found.weakens)

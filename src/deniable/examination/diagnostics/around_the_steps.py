@@ -124,13 +124,13 @@ def _stops_alone(single: Evidence) -> str:
 
 
 def _skips_empty(evidence: Evidence) -> bool:
-    """No batch is ever empty, and as many steps are missing as empty ones are expected."""
-    rate, sizes = evidence.claim.rate, evidence.trials.batch.sum(2)
-    if rate == 1 or (sizes == 0).any():
-        return False
+    """Batches are hardly ever empty, and as many steps are missing as empty ones are expected."""
+    rate, steps = evidence.claim.rate, int(evidence.taken.sum())
     chance = float(((1 - rate) ** evidence.members.sum(1)).mean())
-    missing = int((evidence.claim.steps - evidence.taken).sum())
-    return missing > 0 and float(binomial(missing, len(evidence.taken) * evidence.claim.steps, chance)) > NEVER
+    empty = sum(int((one.batch.sum(1) == 0).sum()) for one in evidence.examined)
+    missing = len(evidence.taken) * evidence.claim.steps - steps
+    rarer = empty == 0 or (empty < chance * steps and float(binomial(empty, steps, chance)) < NEVER)
+    return missing > 0 and rate < 1 and rarer and float(binomial(missing + empty, steps + missing, chance)) > NEVER
 
 
 def norms(evidence: Evidence) -> Diagnosis:

@@ -15,6 +15,7 @@ from deniable.examination.diagnostics.p_values import any_of, chi_square, cosine
 from deniable.examination.diagnostics.trial_evidence import Diagnosis, Evidence
 
 __all__ = [
+    "AGAIN",
     "DEPENDS",
     "REORDERED",
     "Angles",
@@ -46,6 +47,10 @@ FEW_DIRECTIONS = 0.5
 NORMAL_MEDIAN = 0.6745
 """The median of the absolute value of a standard normal number."""
 DEPENDS = "the noise of a step depends on that of steps before: draw fresh noise in every step"
+AGAIN = (
+    "the same noise is used in several steps, so that it cancels out of their difference: the generator is reseeded, "
+    "or the noise is drawn once; draw fresh noise in every step from one generator"
+)
 REORDERED = (
     "a step's noise has the numbers of another step's, in another order or with other signs (shuffled, rolled or "
     "turned), so that whoever guesses the order sees the gradients' difference bare: draw fresh noise in every step"
@@ -194,6 +199,10 @@ def _describe(group: Array, dimension: int) -> tuple[str, str]:
 def steps(evidence: Evidence, angles: Angles) -> Diagnosis:
     """Noise of different steps of one training is independent."""
     p_value = angles.p_value(angles.following, angles.within)
+    shown = None if evidence.twins is None else evidence.twins.shown
+    if shown is not None and shown.repeated is not None:
+        observed = f"step {shown.repeated + 1} draws none, and has that of the step before"
+        return Diagnosis("independent steps", 0.0, observed, "noise of its own in every step", AGAIN)
     reordered = not angles.is_copied(angles.within) and _comes_reordered(evidence)
     return Diagnosis(
         "independent steps",
@@ -207,10 +216,7 @@ def steps(evidence: Evidence, angles: Angles) -> Diagnosis:
 def _step_sentence(angles: Angles) -> str:
     copied = angles.is_copied(angles.within)
     if _mean(angles.within) > REPEATED or (copied and float(np.max(angles.within, initial=0)) > COPIED):
-        return (
-            "the same noise is used in several steps, so that it cancels out of their difference: the generator is "
-            "reseeded, or the noise is drawn once; draw fresh noise in every step from one generator"
-        )
+        return AGAIN
     if copied and float(np.min(angles.within, initial=0)) < -COPIED:
         return (
             "a step's noise is that of another step with the sign turned, so that it cancels out of their sum: draw "
@@ -266,18 +272,18 @@ def correlated_noise(test: Diagnosis, evidence: Evidence) -> Diagnosis:
     return replace(test, sentence=f"{about}, which cannot be judged here: {advice}", weakens=None)
 
 
-def trainings(angles: Angles) -> Diagnosis:
+def trainings(evidence: Evidence, angles: Angles) -> Diagnosis:
     """Noise of different trainings is independent, whatever the step."""
     return Diagnosis(
         "independent trainings",
         angles.p_value(angles.same_step, angles.across),
         *_describe(angles.same_step, angles.dimension),
-        _training_sentence(angles),
+        _training_sentence(evidence, angles),
         checked=len(angles.same_step) > 0,
     )
 
 
-def _training_sentence(angles: Angles) -> str:
+def _training_sentence(evidence: Evidence, angles: Angles) -> str:
     advice = "draw the noise from the training's own seed, or from the operating system"
     if angles.step_directions < FEW_DIRECTIONS * angles.dimension and abs(_mean(angles.same_step)) < REPEATED:
         number = f"about {angles.step_directions:.2g} directions" if angles.step_directions > 1.5 else "one direction"
@@ -292,6 +298,12 @@ def _training_sentence(angles: Angles) -> str:
         )
     if angles.is_copied(angles.same_step) and _mean(angles.same_step) < 0.5:
         return f"some trainings with different seeds use the same noise: few seeds are left of many; {advice}"
+    twins = evidence.twins if angles.is_copied(angles.same_step) else None
+    if twins is not None and twins.repeatable and not twins.shares_noise:
+        return (
+            "trainings on the same records use the same noise, and where a record changes a little it is another one: "
+            f"its seed is made of the records, so that it tells of them and hides nothing; {advice}"
+        )
     return (
         "trainings with different seeds use the same noise: it comes from a fixed seed, which whoever knows it can "
         f"subtract; {advice}"

@@ -32,6 +32,10 @@ Array = NDArray[np.float64]
 CLEAN, CUT, OUTSIDE, BEFORE, EARLIER = range(len(DIRECTIONS))
 SHARE = "one record's share"
 POST = "post-processing"
+EXTRA_RECORD = (
+    "a record is used that was not given (every sum has its gradient once more, whatever the records are: it was kept "
+    "from an earlier training, or is read from elsewhere): train on the given records"
+)
 FOLLOWS = "weights follow the gradient"
 ROUNDED = 1e-6
 """A loss that rises by less is the same."""
@@ -229,6 +233,9 @@ def share(evidence: Evidence) -> Diagnosis:
 def post_processing(evidence: Evidence) -> Diagnosis:
     """The noisy sum is yielded as it is."""
     post = None if evidence.twins is None else evidence.twins.post
+    shown = None if evidence.twins is None else evidence.twins.shown
+    if shown is not None and shown.extra_record:
+        return Diagnosis(POST, 0.0, "one more record's gradient is added", "none", EXTRA_RECORD)
     if post is None:
         return Diagnosis(POST, 1.0, "none that is known", "none")
     return Diagnosis(POST, 0.0, "some, undone here", "none", post.sentence(evidence.layers), weakens=False)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from deniable.examination.diagnostics.around_the_steps import FINAL, STEPS
 from deniable.examination.diagnostics.gradient import FOLLOWS, MOVED_OTHERWISE
 from deniable.examination.diagnostics.trial_evidence import Diagnosis, Evidence
-from deniable.examination.twins.handed_twins import follows_gradients_alone
+from deniable.examination.twins.handed_twins import follows_gradients_alone, ignores_draws
 from deniable.examination.twins.shifted_noise import follows_noisy_sums
 
 __all__ = ["settle_own_rule"]
@@ -23,6 +23,8 @@ def settle_own_rule(test: Diagnosis, evidence: Evidence) -> Diagnosis:
     if not asked or not (follows_gradients_alone(evidence.twins) or follows_noisy_sums(evidence.twins)):
         return test
     if test.name == STEPS:
+        if evidence.twins is None or (evidence.claim.rate < 1 and not ignores_draws(evidence.twins)):
+            return test  # the batches' sizes may decide, which are no more public than the records
         text = (
             f"the training takes {test.observed}; the noisy gradients decide, which is safe: claim the largest number"
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import bdtr
 
 from deniable.examination.diagnostics.p_values import any_of, binomial, normal
 from deniable.examination.diagnostics.trial_evidence import Diagnosis, Evidence
@@ -39,7 +40,7 @@ def batch_sizes(evidence: Evidence) -> Diagnosis:
     p_value = any_of(
         binomial(sizes.sum(), (members * np.ones_like(sizes)).sum(), rate),
         normal(_excess_spread(sizes, members, np.full(sizes.shape[1], rate))[0]),
-        _p_of_empty(sizes, members, rate),
+        _p_of_least(sizes, members, rate),
     )
     found = _size_fault(sizes, members, rate, evidence.level)
     smaller = sizes.mean() < (members * rate).mean() and not found
@@ -70,8 +71,12 @@ def _size_fault(sizes: Array, members: Array, rate: float, level: float) -> str:
     if _is_one_size(sizes, members * rate):
         return "the batches all have the same size, so they are not Poisson samples, and the claimed loss is not theirs"
     own = sizes.sum(0) / members.sum()
-    if _p_of_empty(sizes, members, max(rate, float(own.mean()))) < level / 3:
-        return "batches are never empty, as some Poisson samples are, which tells of the records"
+    usual = max(rate, float(own.mean()))
+    below = _p_of_least(sizes, members, usual) < level / 3
+    if below and (sizes.min() == 1 or _p_of_most(sizes, members, usual) >= level / 3):
+        fewer = f"no batch has fewer than {sizes.min():.0f} records, as some Poisson samples have"
+        least = "batches are never empty, as some Poisson samples are" if sizes.min() == 1 else fewer
+        return f"{least} (they are drawn again, or filled up), which tells of the records"
     each_step = binomial(sizes.sum(0), members.sum() * np.ones(sizes.shape[1]), rate)
     if (larger := (each_step * sizes.shape[1] < level) & (sizes.mean(0) > rate * members.mean())).any():
         which = "" if larger.all() else f" in {int(larger.sum())} of {len(larger)} steps"
@@ -88,11 +93,15 @@ def _mean_size(sizes: Array, expected: Array) -> str:
     return f"the batches are {than} than claimed ({sizes.mean():.4g} records, not {expected.mean():.4g})"
 
 
-def _p_of_empty(sizes: Array, members: Array, rate: float) -> float:
-    """Of no batch being empty; 1 if one is. Every step has the chance of the largest data set, which is the least."""
-    if (sizes == 0).any():
-        return 1.0
-    return float((1 - (1 - rate) ** float(members.max())) ** sizes.size)
+def _p_of_least(sizes: Array, members: Array, rate: float) -> float:
+    """Of the smallest batch being so large; every step has the chance of the largest data set, which is the least."""
+    smaller = float(bdtr(sizes.min() - 1, int(members.max()), rate)) if sizes.min() > 0 else 0.0
+    return float((1 - smaller) ** sizes.size)
+
+
+def _p_of_most(sizes: Array, members: Array, rate: float) -> float:
+    """Of the largest batch being so small."""
+    return float(bdtr(sizes.max(), int(members.min()), rate) ** sizes.size)
 
 
 def _is_one_size(sizes: Array, expected: Array) -> bool:

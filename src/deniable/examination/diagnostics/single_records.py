@@ -35,7 +35,7 @@ def bare_noise(evidence: Evidence, found: Explanation | None) -> list[Diagnosis]
         return []
     angles, ratio = dependence.Angles.of(alone), noise_spread.noise_ratio(alone)
     again = angles.repeated_between(ratio, 0.0)
-    tests = [dependence.steps(alone, angles), dependence.trainings(angles), shape.normality(alone)]
+    tests = [dependence.steps(alone, angles), dependence.trainings(alone, angles), shape.normality(alone)]
     tests += [dependence.layers(alone, angles)]
     tests += [noise_spread.noise_scale(alone)] if found is None or found.stretch == 1 else []
     failed = [test for test in tests if test.p_value < CERTAIN and test.weakens]

@@ -12,12 +12,15 @@ from scipy.special import chdtr
 from torch import Tensor
 
 from deniable.examination.diagnostics import gradient, noise_spread
+from deniable.examination.diagnostics.candidates import CLAIMED, sum_candidate
 from deniable.examination.diagnostics.explanations import simplest
 from deniable.examination.diagnostics.trial_evidence import Diagnosis, Evidence
+from deniable.examination.twins.handed_twins import forgets_earlier_records
 from deniable.examination.twins.idle_records import hardest_contents, other_contents
 from deniable.examination.twins.probes import (
     Probe,
     noise_of_long_records,
+    probe_at_step,
     probe_later_steps,
     probe_share,
     unbounded_step,
@@ -245,7 +248,8 @@ def _by_record(evidence: Evidence, kept: Diagnosis, ratio: float) -> Diagnosis:
         probe = probe_share(evidence.twins, evidence.twins.place_of(worst[0]))
         if probe is None or probe.reach > LONGER * max(1.0, ratio if np.isfinite(ratio) else 1.0):
             return replace(kept, sentence=_counts(worst[1]), weakens=True)
-    if evidence.twins is not None and evidence.twins.exact is not None and evidence.twins.first_fits:
+    twins = evidence.twins
+    if twins is not None and twins.exact is not None and twins.first_fits and not _odd_steps_are_bounded(twins, ratio):
         text = (
             f"the first step is as claimed, but not those after it: {UNKNOWN}, or earlier gradients are in it: show why"
         )
@@ -258,6 +262,21 @@ def _by_record(evidence: Evidence, kept: Diagnosis, ratio: float) -> Diagnosis:
         return replace(kept, sentence=text, weakens=True)
     text = f"{UNKNOWN}: twin trainings show that one record changes it no further than claimed; audit with that loss"
     return replace(kept, sentence=f"{text}, or claim what is done (recipe=...)", weakens=False)
+
+
+def _odd_steps_are_bounded(twins: Twins, ratio: float) -> bool:
+    """Whether all steps whose twins differ otherwise than claimed were seen to bound every record's share.
+
+    By records that are exchanged just before the step, in a training that keeps nothing of those before.
+    """
+    if twins.exact_steps is None or len(twins.original(twins.seeds[0]).seen) > len(twins.exact_steps):
+        return False
+    claimed = sum_candidate(CLAIMED)
+    odd = [step for step, exact in enumerate(twins.exact_steps) if claimed.left(exact) > ROUNDED * exact[0, 0]]
+    if not forgets_earlier_records(twins):
+        return False
+    probes = [probe_at_step(twins, twins.seeds[0], step) for step in odd]
+    return all(probe is not None and not _less_private(probe, ratio) for probe in probes)
 
 
 def _without_twins(evidence: Evidence, kept: Diagnosis) -> Diagnosis:

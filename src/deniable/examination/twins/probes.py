@@ -29,7 +29,7 @@ from deniable.examination.twins.twin_run import (
 from deniable.examination.twins.twins import Twins
 from deniable.mechanisms import Adjacency
 
-__all__ = ["Probe", "noise_of_long_records", "probe_later_steps", "probe_share", "unbounded_step"]
+__all__ = ["Probe", "noise_of_long_records", "probe_at_step", "probe_later_steps", "probe_share", "unbounded_step"]
 
 CONTENTS = 6
 """So many other records are tried in a place."""
@@ -69,6 +69,14 @@ def probe_share(twins: Twins, place: int | None = None) -> Probe | None:
     return replace(found, reach=reach, outside=outside / twins.clip)
 
 
+def probe_at_step(twins: Twins, seed: int, step: int) -> Probe | None:
+    """The same by records that are exchanged just before a step; None where the training does not notice."""
+    one = twins.original(seed)
+    drawn = drawn_places(one, step) if step < len(one.seen) else []
+    found = _probe(twins, seed, drawn[0], step, late=True) if drawn else None
+    return found if found is not None and found.reach > 0 else None
+
+
 def probe_later_steps(twins: Twins) -> Iterator[tuple[int, Probe]]:
     """The same at steps after the first (counted from 0).
 
@@ -78,9 +86,7 @@ def probe_later_steps(twins: Twins) -> Iterator[tuple[int, Probe]]:
     for seed in twins.seeds if twins.repeatable and twins.synchronous else ():
         one = twins.original(seed)
         for step in np.unique(np.linspace(1, max(1, len(one.seen) - 1), LATER_STEPS).astype(int)):
-            drawn = drawn_places(one, step) if step < len(one.seen) else []
-            found = _probe(twins, seed, drawn[0], int(step), late=True) if drawn else None
-            if found is not None and found.reach > 0:
+            if (found := probe_at_step(twins, seed, int(step))) is not None:
                 yield int(step), found
         for step in range(1, min(STEPS, len(one.seen))):
             fresh = newly_drawn(one, step)

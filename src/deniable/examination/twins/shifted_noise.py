@@ -26,6 +26,7 @@ from torch import Tensor
 from deniable.examination.noise_draws import NoiseDraws
 from deniable.examination.recomputation import Recomputer, flat
 from deniable.examination.twins.idle_records import hardest_contents, other_contents
+from deniable.examination.twins.provoking_records import provoke
 from deniable.examination.twins.twin_differences import different_batches
 from deniable.examination.twins.twin_run import Run, StandIn, are_same, final_row, same_weights
 from deniable.examination.twins.twins import FAILS, Twins
@@ -51,6 +52,12 @@ EXACT, FEW_FITTED = 1e-5, 0.03
 """The relative precision to which a multiple is searched, and the numbers that may differ where one was fitted."""
 BESIDE = 0.02
 """The share of a layer's typical size by which records change it where noise drowns them."""
+MOVED_SCALE = 0.01
+"""Noise that other records make larger or smaller by this share follows them."""
+SAME_DIRECTION = 0.99
+"""The cosine from which on two drowned sums have the same noise; all clean sums are a millionth of it."""
+EXTRA_STEPS, EXTRA_APART = 2, 0.02
+"""In so many first steps a record's gradient is looked for, to this share of its length."""
 SAME_WAY = 1e-3
 """Weights that differ by this share took the same way."""
 LOOKED_STEPS = 6
@@ -69,6 +76,14 @@ class Shown:
     """The first step (counted from 0) that shows records beside its noisy sum; None: none that was looked at."""
     bare_layers: tuple[int, ...] = ()
     """The layers of the first sum that no noise changes."""
+    repeated: int | None = None
+    """The first step (counted from 0) that has the noise of the step before; None: none that was seen."""
+    extra_record: bool = False
+    """Whether every sum has the gradient of one more record, which is among those of D or D'."""
+    redrawn: bool = False
+    """Whether the records decide how often the first step draws."""
+    noise_scales: tuple[float, float] | None = None
+    """The least and the largest noise of first sums on other records, in claimed ones, where these decide on it."""
 
 
 def look_through_noise(twins: Twins) -> Shown | None:
@@ -78,13 +93,21 @@ def look_through_noise(twins: Twins) -> Shown | None:
     with suppress(*FAILS), torch.no_grad():
         every = [_Followed(twins, seed) for seed in twins.seeds]
         if any(one.noise is None for one in every):
-            return None
-        first = every[0]
-        found = first.noisy_sum(search=twins.looked)
-        if found is not None and all(one.stays_on_its_way(found) for one in every):
-            return Shown(first.describe(found), first.is_scaled_sum(), None)
-        return Shown(None, first.is_scaled_sum(), first.step_beside_noise(found), first.bare_layers())
+            again = [one.step_with_noise_of_before() for one in every]
+            return None if None in again else Shown(None, False, None, repeated=again[0])
+        return Shown(None, False, None, redrawn=True) if every[0].redraws() else _follow(twins, every)
     return None
+
+
+def _follow(twins: Twins, every: list[_Followed]) -> Shown:
+    first = every[0]
+    found, scaled = first.noisy_sum(search=twins.looked), first.is_scaled_sum()
+    if found is not None and twins.looked and first.has_extra_record(found):
+        return Shown(None, scaled, None, extra_record=True)
+    if found is not None and all(one.stays_on_its_way(found) for one in every):
+        return Shown(first.describe(found), scaled, None)
+    beside, bare = first.step_beside_noise(found), first.bare_layers()
+    return Shown(None, scaled, beside, bare, noise_scales=first.noise_scales())
 
 
 def follows_noisy_sums(twins: Twins | None) -> bool:
@@ -132,6 +155,15 @@ class _Followed:
         lack: Tensor = getattr(self.found, name) - getattr(other.recompute(self.run.seen, members), name)
         return (lack / self.found.sigma.unsqueeze(1)).float()
 
+    def redraws(self) -> bool:
+        """Whether other records, in the same batch, change how often normal numbers are drawn in the first step."""
+        for contents in self.contents:
+            draws = NoiseDraws(self.shapes)
+            two = self.twins.train(self.seed, True, contents, 1, draws=draws)
+            if draws.number(0) != self.draws.number(0) and not different_batches(self.run, two, 1):
+                return True
+        return False
+
     def noisy_sum(self, search: bool) -> NoisySum | None:
         """The one that explains the first step; only with the claimed noise without a search, or where it is there."""
         lacks = {name: [self.missing(c, name)[:1] for c in self.contents] for name in SUMS}
@@ -159,23 +191,43 @@ class _Followed:
         return sum(float((two.sums[0] - first).norm() / first.norm().clamp(min=1e-30)) for two in steps)
 
     @cached_property
-    def _first_shift(self) -> tuple[Tensor, Tensor]:
-        """(weights,) a shift of the first noise, in standard deviations, and how far it moves the first sum."""
-        shift = torch.randn(1, self.run.sums.shape[1], generator=torch.Generator().manual_seed(0))
-        return shift[0].double(), (self.train({}, shift, 1).sums[0] - self.run.sums[0]).double()
+    def _shift(self) -> Tensor:
+        """(1, weights) of the first noise, in standard deviations."""
+        return torch.randn(1, self.run.sums.shape[1], generator=torch.Generator().manual_seed(0))
+
+    @cached_property
+    def _moved(self) -> Tensor:
+        """(weights,) how far the shift moves the first sum."""
+        return self._move({}, self.run)
+
+    def _move(self, contents: Mapping[int, StandIn], unmoved: Run) -> Tensor:
+        return (self.train(contents, self._shift, 1).sums[0] - unmoved.sums[0]).double()
 
     def is_scaled_sum(self) -> bool:
         """Whether shifted noise shifts every layer of the first sum by one multiple of that, and not all by nothing."""
-        shift, moved = self._first_shift
         sizes = [shape.numel() for shape in self.shapes]
-        pairs = zip(torch.split(moved, sizes), torch.split(shift, sizes), strict=True)
+        pairs = zip(torch.split(self._moved, sizes), torch.split(self._shift[0].double(), sizes), strict=True)
         left = torch.cat([part - along * (part @ along) / (along @ along) for part, along in pairs])
-        return bool(left.norm() < APART * moved.norm())
+        return bool(left.norm() < APART * self._moved.norm())
+
+    def noise_scales(self) -> tuple[float, float] | None:
+        """Of first sums whose noise is as large as their records make it; None where it is alike, or not a multiple."""
+        usual, _, easiest, hardest = self.contents
+        short = dict.fromkeys(usual, provoke(self.run, self.twins.clip).contents[0])
+        others = [(c, self.train(c, torch.zeros_like(self._shift), 1)) for c in (usual, easiest, hardest, short)]
+        along, scales = self._shift[0].double(), []
+        for moved in (self._moved, *(self._move(*pair) for pair in others)):
+            scales.append(float(moved @ along / (along @ along)) / float(self.found.sigma[0]))
+            if (
+                moved - scales[-1] * float(self.found.sigma[0]) * along
+            ).norm() > APART * moved.norm() or not moved.any():
+                return None
+        return (min(scales), max(scales)) if min(scales) < (1 - MOVED_SCALE) * max(scales) else None
 
     def has_claimed_noise(self) -> bool:
         """Whether the claimed noise is in the first sum as it is: then what is odd is the sum of gradients."""
-        shift, moved = self._first_shift
-        return bool((moved - shift * float(self.found.sigma[0])).norm() < APART * moved.norm())
+        claimed = self._shift[0].double() * float(self.found.sigma[0])
+        return bool((self._moved - claimed).norm() < APART * self._moved.norm())
 
     def bare_layers(self) -> tuple[int, ...]:
         """Those that very much noise leaves as they are."""
@@ -191,11 +243,25 @@ class _Followed:
         always = torch.stack([_differing(self.run, two, 0) for two in others]).all(0)
         return not bool(always.any()) and all(_same_way(self.run, two, few) for two in others)
 
-    def describe(self, noisy: NoisySum) -> NoisySum:
-        """The same, with the multiples of it, of the sum before and of the weights that every step is, if it is."""
+    def noisy_sums(self, noisy: NoisySum) -> Tensor:
+        """(steps, weights)"""
         assert self.noise is not None
         sigma = self.found.sigma.unsqueeze(1)
-        sums = (getattr(self.found, noisy.name) + noisy.multiple * self.noise * sigma).double()
+        found: Tensor = (getattr(self.found, noisy.name) + noisy.multiple * self.noise * sigma).double()
+        return found
+
+    def has_extra_record(self, noisy: NoisySum) -> bool:
+        """Whether the first sums have, beside clean sum and noise, the clipped gradient of one record of D or D'."""
+        weights = [w[:EXTRA_STEPS] for w in self.run.seen.weights]
+        every = torch.cat([g.flatten(2) for g in self.run.recomputer.every(weights)], 2).double()
+        rest = (flat(self.run.seen.applied) - self.noisy_sums(noisy))[:EXTRA_STEPS].double()
+        clipped = every * (self.twins.clip / every.norm(dim=2).clamp(min=1e-300)).clamp(max=1).unsqueeze(2)
+        apart = (clipped - rest.unsqueeze(1)).norm(dim=2) / clipped.norm(dim=2).clamp(min=1e-300)
+        return bool((apart < EXTRA_APART).all(0).any())
+
+    def describe(self, noisy: NoisySum) -> NoisySum:
+        """The same, with the multiples of it, of the sum before and of the weights that every step is, if it is."""
+        sums = self.noisy_sums(noisy)
         shown = flat(self.run.seen.applied).double()
         before = torch.cat([torch.zeros_like(shown[:1]), shown[:-1]])
         weights = flat(self.run.seen.weights).double()[: len(shown)]
@@ -208,6 +274,15 @@ class _Followed:
         scale, memory, decay = parts.tolist()
         decays = abs(decay) * float(weights.norm()) > APART * float(target.norm())
         return replace(noisy, scale=scale, memory=memory, decay=decay if decays else 0.0)
+
+    def step_with_noise_of_before(self) -> int | None:
+        """The first step that draws none, and goes the way of the step before once that one's noise drowns it."""
+        for step in self.draws.steps_without_own(len(self.run.seen)):
+            draws = self.draws.drown(step - 1, DROWNED)
+            shown = flat(self.twins.train(self.seed, True, {}, step + 1, draws=draws).seen.applied).double()
+            if abs(float(torch.cosine_similarity(shown[step - 1], shown[step], dim=0))) > SAME_DIRECTION:
+                return step
+        return None
 
     def _compensate(self, contents: Mapping[int, StandIn], noisy: NoisySum, steps: int | None = None) -> Run:
         return self.train(contents, self.missing(contents, noisy.name) / noisy.multiple, steps)

@@ -96,6 +96,12 @@ def test_another_promise_is_held_against_the_releases_themselves() -> None:
     assert other_delta.low == pytest.approx(0.69)  # a weaker promise: more may be exceeded
 
 
+def test_ends_hold_both_levels_where_the_stricter_one_happens_to_be_better() -> None:
+    """ "Expect 82.0 to 79.0 %"."""
+    found = expect_quality(frontier(means=(0.83, 0.78, 0.8)), dn.Belief(0.7, delta=1e-5))
+    assert (found.low, found.high) == (pytest.approx(0.77), pytest.approx(0.84))
+
+
 def test_errors_are_turned_round() -> None:
     found = expect_quality(frontier("error", (3.0, 2.0, 1.0)), dn.Belief(0.7, delta=1e-5))
     assert (found.low, found.high) == (pytest.approx(1.99), pytest.approx(3.01))

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
+from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace as Some
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 pytest.importorskip("torch", reason="frontiers need the extra 'train'")
 
@@ -20,11 +25,13 @@ import deniable as dn
 from deniable.campaigns.provenance import frontier_command
 from deniable.cli import main
 from deniable.local import suitable_randomizer
+from deniable.report.words import frontier_words
 from deniable.results import FrontierResult, read_result
 from deniable.results.base import plain
 from deniable.results.frontier_result import FrontierLevel, Quality
 from deniable.store import StoreError
-from deniable.utility.knee import find_knee
+from deniable.utility.frontier_plan import find_noise
+from deniable.utility.knee import find_knee, tell_value
 from deniable.utility.local_records import _within_known_bounds, perturb_records
 from deniable.utility.measures import _judge_classes, _judge_numbers, measure_answer
 from deniable.utility.parts import Parts, generated_parts, prepare_parts
@@ -128,6 +135,67 @@ def test_the_three_ways_to_tune(without_wage: Path, found: FrontierResult) -> No
     assert "generated data" in public.tuning_text
     assert "costs no privacy" in public.tuning_text
     assert [level.noise for level in public.levels] == [level.noise for level in found.levels]
+
+
+@pytest.fixture
+def public(without_wage: Path, tmp_path: Path) -> Path:
+    """Its first 80 people, in other columns' order and without nurses."""
+    rows = [line.split(",") for line in without_wage.read_text().splitlines()[:120]]
+    path = tmp_path / "public.csv"
+    path.write_text("\n".join(",".join((row[3], *row[:3])) for row in rows if row[1] != "nurse"))
+    return path
+
+
+def test_public_records_choose_the_settings_and_make_the_features(without_wage: Path, public: Path) -> None:
+    """A public table with other words ended in a RuntimeError, and its last column was taken for the label."""
+    found = dn.frontier(without_wage, label="rich", tuning="public", public_data=public, **SMALL)
+    assert found.input.features == len({"hours", "clerk", "smith", "f", "m"})
+    assert not any(one.looks_at_data for one in found.encoding)
+    assert all("of public.csv" in one.by for one in found.encoding)
+    assert found.none.quality.accuracy.low > found.without_model.accuracy.mean
+    assert "statistics of the training records" not in " ".join(found.cautions)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            ("hours", "time"),
+            "public_data must have the columns of the data: 'hours' holds a number in the data, nothing",
+        ),
+        (("clerk", "7"), None),
+        (("rich", "poor"), "has no column 'rich'"),
+    ],
+)
+def test_public_records_of_another_kind_are_refused_in_one_line(
+    without_wage: Path, public: Path, change: tuple[str, str], said: str | None
+) -> None:
+    public.write_text(public.read_text().replace(*change))
+    if said is None:
+        public.write_text(public.read_text().replace("smith", "8"))
+        said = "'job' holds a word in the data, a number in public.csv"
+    with pytest.raises(ValueError, match=re.escape(said)):
+        dn.frontier(without_wage, label="rich", tuning="public", public_data=public, **SMALL)
+
+
+def test_public_data_of_another_shape_is_refused() -> None:
+    with pytest.raises(ValueError, match="must have records and classes like the data"):
+        dn.frontier("digits", tuning="public", public_data="purchase10", **SMALL)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"), [("hours", "time", "has no column 'hours'"), ("clerk", "", ""), ("4", "x", "holds a word")]
+)
+def test_a_test_table_has_the_columns_of_the_data(
+    without_wage: Path, tmp_path: Path, old: str, new: str, said: str
+) -> None:
+    path = tmp_path / "test.csv"
+    path.write_text(without_wage.read_text().replace(old, new))
+    if not said:
+        assert prepare_parts(without_wage, label="rich", test=path).test.shape[1] == 6
+        return
+    with pytest.raises(ValueError, match=said):
+        prepare_parts(without_wage, label="rich", test=path)
 
 
 def test_accounted_tuning_pays_with_noise(without_wage: Path) -> None:
@@ -319,6 +387,85 @@ def test_the_loss_that_is_told_is_the_largest_of_the_cheap_ones() -> None:
     assert "From 60 % certainty on it loses 0.6 points or less" in " ".join(knee.sentences)
 
 
+def _named(said: str, kind: str) -> list[float]:
+    """The certainties of which a sentence says so."""
+    return [float(found) / 100 for found in re.findall(rf"{kind}(\d+) % certainty", said)]
+
+
+@given(st.lists(st.integers(0, 40), min_size=1, max_size=5), st.integers(0, 40), st.sampled_from([0.001, 0.01, 0.04]))
+def test_no_sentence_of_the_knee_contradicts_a_figure(means: list[int], none: int, spread: float) -> None:
+    """Also where a weaker promise happens to be worse than a stricter one, or than none."""
+    bounds = (0.6, 0.7, 0.8, 0.9, 0.95)[: len(means)]
+    levels = [level(bound, 0.5 + mean / 100, spread) for bound, mean in zip(bounds, means, strict=True)]
+    free = level(None, 0.5 + none / 100, spread)
+    document = Some(
+        knee=find_knee("belief", "accuracy", levels, free, without_model=0.6, answer="no"),
+        levels=levels,
+        none=free,
+        without_model=level(None, 0.6).quality,
+        metric="accuracy",
+        input=Some(promise="belief"),
+        tuned_measure=lambda quality: quality.accuracy,
+    )
+    said, outcome = " ".join(document.knee.sentences), frontier_words.outcome(document)
+    useful = {one.bound for one in levels if one.quality.accuracy.low > 0.6}
+    cheap = {
+        one.bound
+        for one in levels
+        if one.bound in useful and one.quality.accuracy.mean - 0.6 >= 0.9 * (none - 10) / 100
+    }
+    if "At no promise" in said or "a useful model" in outcome or "nothing" in outcome:
+        assert not useful
+    for bound in _named(said, "At ") if "and stricter promises" in said else []:
+        assert not any(one <= bound for one in useful)
+    if "No promise that was tried is" in said:
+        assert not cheap
+    if "there is nothing to trade" in said:
+        assert none <= 10
+    assert (frontier_words.tone(document) == "bad") == (free.quality.accuracy.low > 0.6 and not useful)
+
+
+@pytest.mark.parametrize(
+    ("strengths", "said"),
+    [
+        (
+            ("moderate", "weak"),
+            "gives weak protection; the weakest promise that gives more, 60 % certainty, loses 6.0 points",
+        ),
+        (("weak", "hardly any"), "gives hardly any protection, and no promise that was tried gives more."),
+        (("strong", "moderate"), None),
+    ],
+)
+def test_what_is_cheap_and_protects_little_is_called_so(strengths: tuple[Any, Any], said: str | None) -> None:
+    """ "Cheap from 99 % certainty on", in green."""
+    levels = [replace(level(0.6, 0.78), strength=strengths[0]), replace(level(0.99, 0.838), strength=strengths[1])]
+    knee = find_knee("belief", "accuracy", levels, level(None, 0.84), without_model=0.6, answer="no")
+    assert (knee.sentences[-1].endswith("protection.") or "protection" in knee.sentences[-1]) == (said is not None)
+    assert said is None or said in knee.sentences[-1]
+
+
+@pytest.mark.parametrize(("count", "accuracy"), [(15, 1.0), (100, 0.99), (750, 0.8), (15_060, 0.84)])
+def test_another_sample_of_test_records_moves_the_accuracy_by_no_more(count: int, accuracy: float) -> None:
+    """An accuracy of 100 % on 15 records "would move by up to 0.0 points"; and two samples differ by more than one."""
+    generator = np.random.default_rng(count)
+    first, second = generator.binomial(count, accuracy, (2, 20_000)) / count
+    moved = np.array([frontier_words._moved(one, count) for one in first])
+    assert np.mean(np.abs(first - second) <= moved) > 0.94
+    assert frontier_words._moved(1.0, count) > 1 / count
+
+
+@pytest.mark.parametrize(
+    ("metric", "value", "said"),
+    [
+        ("absolute_error", 1381.7, "1,382"),
+        ("error", 0.01234, "0.0123"),
+        ("explained", -0.0001, "0.0 %"),
+    ],
+)
+def test_figures_are_told_without_exponents_and_signs_of_nothing(metric: str, value: float, said: str) -> None:
+    assert tell_value(metric, value) == said
+
+
 def test_wide_limits_are_not_called_useful() -> None:
     levels = [level(0.6, 0.80, spread=0.05), level(0.9, 0.83)]
     knee = find_knee("belief", "accuracy", levels, level(None, 0.84), without_model=0.76, answer="no")
@@ -330,6 +477,33 @@ def test_usual_promises_exist_and_rise(name: str) -> None:
     found = list_promises(name, None, {"delta": 1e-5})
     assert len(found) == 8
     assert [promise.bound for promise in found] == sorted(promise.bound for promise in found)
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("belief", {"prior": 0.001}),
+        ("belief", {"prior": 0.7}),
+        ("accuracy", {"prior": 0.1}),
+        ("accuracy", {"prior": 0.99}),
+        ("tpr", {"fpr": 1e-6}),
+        ("tpr", {"fpr": 0.3}),
+        ("success", {"baseline": 0.02}),
+        ("success", {"baseline": 0.97}),
+        ("ppv", {"prior": 0.1}),
+        ("ppv", {"prior": 0.9, "fpr": 0.2}),
+    ],
+)
+def test_usual_promises_follow_their_parameters(name: str, parameters: dict[str, float]) -> None:
+    """Success from 1.1 % on was asked where 2 % are reached without the release, and PPV 95 % where none is higher."""
+    found = list_promises(name, None, {"delta": 1e-5, **parameters})
+    noises = [find_noise(promise, 0.05, 200, None) for promise in found]
+    usual = [find_noise(promise, 0.05, 200, None) for promise in list_promises(name, None, {"delta": 1e-5})]
+    assert len(found) == 8
+    assert all(strict > weak for strict, weak in pairwise(noises))
+    assert min(noises) > 0.01
+    if name == "belief":  # the same odds: the same release, but for the three digits that are told
+        assert noises == pytest.approx(usual, rel=0.05)
 
 
 def test_settings_are_the_usual_twenty_or_every_combination() -> None:

@@ -210,10 +210,10 @@ def _levels(document: FrontierResult) -> Any:
     from deniable.report.words.frontier_words import headings, rows
 
     heads = headings(document)
-    kept = [0, 1, 2, 3, len(heads) - 2]
+    kept = [0, 1, 2, 4, len(heads) - 2]
     table = Table(box=None, pad_edge=False, header_style="bold")
     for place in kept:
-        table.add_column(heads[place], justify="left" if place == 0 else "right", no_wrap=place > 2)
+        table.add_column(heads[place], justify="left" if place == 0 else "right", no_wrap=place > 3)
     for row in rows(document):
         table.add_row(*(row[place] for place in kept))
     return table

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.data.files import extra
-from deniable.data.typed_columns import MixedColumn, MixedTable
+from deniable.data.typed_columns import ColumnKind, MixedColumn, MixedTable
 
 __all__ = ["LARGEST_SPREADS", "MOST_FEATURES", "EncodedColumn", "TableEncoder"]
 
@@ -45,6 +45,8 @@ class TableEncoder:
     """Ranges of features that write one word each."""
     standardised: tuple[int, ...] = ()
     """Features that lie between -`LARGEST_SPREADS` and `LARGEST_SPREADS`; all others are 0, 1 or 0.5."""
+    kinds: tuple[tuple[str, ColumnKind], ...] = ()
+    """Name and kind of every column that it was fitted to."""
     _steps: list[tuple[str, Any]] = field(default_factory=list)
 
     def fit(self, table: MixedTable) -> TableEncoder:
@@ -63,6 +65,7 @@ class TableEncoder:
             self._steps.append((column.name, step))
             place += found.features
         self.told, self.one_hot, self.standardised = tuple(told), tuple(ranges), tuple(standardised)
+        self.kinds = table.kinds
         if not place:
             raise ValueError("no column beside the label holds anything: there is nothing to learn from")
         return self

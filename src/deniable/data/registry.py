@@ -71,6 +71,8 @@ def _find(source: str | Path | Callable[[], Any], label: str | None, regression:
     if re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", str(source)):
         return own_data.from_function(own_data.import_function(str(source)), str(source))
     path = Path(source)
+    if path.is_dir():
+        raise ValueError(f"data must be a file, {path} is a folder: name a table in it")
     if path.suffix != ".npz" and not is_table(path):
         files = "an .npz or .csv file (.csv.gz, .parquet)"
         raise ValueError(f"data must be one of {', '.join(NAMES)}, {files} or module:function, got {source}")

@@ -173,7 +173,10 @@ def _lines(path: Path, stream: IO[str]) -> Iterator[str]:
     while line := stream.readline(LONGEST_LINE_BYTES):
         number += 1
         if len(line) == LONGEST_LINE_BYTES and not line.endswith("\n"):
-            raise ValueError(f"{path} has a line of more than {LONGEST_LINE_BYTES:,} bytes, line {number:,}")
+            raise ValueError(
+                f"{path} has a line of more than {LONGEST_LINE_BYTES:,} bytes, line {number:,}: leave out columns, or "
+                "end its lines"
+            )
         yield line
 
 

@@ -60,6 +60,11 @@ class MixedTable:
         """Of the columns, in order."""
         return [column.name for column in self.columns]
 
+    @property
+    def kinds(self) -> tuple[tuple[str, ColumnKind], ...]:
+        """Name and kind of every column, in order."""
+        return tuple((column.name, column.kind) for column in self.columns)
+
     def take(self, rows: NDArray[Any]) -> MixedTable:
         """The named rows, in the given order."""
         return MixedTable(tuple(column.take(rows) for column in self.columns))

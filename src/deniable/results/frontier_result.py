@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 from deniable.results.base import Part, Result
+from deniable.results.explain_result import StrengthName
 from deniable.results.shared import Ends, Provenance
 
 __all__ = [
@@ -84,6 +85,8 @@ class FrontierLevel(Part, frozen=True, kw_only=True):
     """Of local noise: epsilon for each value of a record."""
     epsilon: float | None = None
     """At the result's delta; None where it is infinite."""
+    strength: StrengthName | None = None
+    """Of the protection, on the scale of every answer; None where it was not judged."""
     setting: TunedSetting | None = None
     quality: Quality
     lost: Ends | None = None

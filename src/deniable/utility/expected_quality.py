@@ -10,7 +10,7 @@ from pathlib import Path
 from deniable.mechanisms import Adjacency, Training
 from deniable.promises import Promise
 from deniable.results.explain_result import ExpectedPiece, ExpectedQuality
-from deniable.results.frontier_result import LOWER_IS_BETTER, FrontierLevel, FrontierResult
+from deniable.results.frontier_result import FrontierLevel, FrontierResult
 from deniable.results.reading import read_result
 from deniable.scores import privacy_loss
 from deniable.store import read_document
@@ -36,7 +36,8 @@ def expect_quality(
     """Where one more training lies that keeps the promise, by the two measured levels around it.
 
     The stricter one keeps the promise, so that a training is at least as good as it; the weaker one, or no promise, is
-    at least as good as any that keeps it. Both hold for the frontier's settings, as far as more privacy never helps.
+    at least as good as any that keeps it. Both hold for the frontier's settings, as far as more privacy never helps;
+    where trainings scatter so much that it seems to help, the ends are those of both levels together.
     `person` is the number of records of one person that the promise is about, `adjacency` how neighbours differ.
     """
     bounds = level_bounds(frontier, type(promise), promise.parameters, adjacency, person)
@@ -68,8 +69,7 @@ def _expect_at(frontier: FrontierResult, bounds: Sequence[float], bound: float) 
     stricter = max(inside, key=bounds.__getitem__, default=None)
     weaker = min(outside, key=bounds.__getitem__, default=None)
     upper = frontier.none if weaker is None else frontier.levels[weaker]
-    worst, best = _worst(frontier, stricter), _end(frontier, upper, good=True)
-    low, high = (worst, best) if frontier.metric not in LOWER_IS_BETTER else (best, worst)
+    low, high = _ends(frontier, stricter, upper)
     return ExpectedQuality(
         metric=frontier.metric,
         low=low,
@@ -104,26 +104,21 @@ def _bound(
     return float(score.ask(privacy_loss(release.group(person), adjacency), parameters))
 
 
-def _end(frontier: FrontierResult, level: FrontierLevel, *, good: bool) -> float:
-    found = frontier.tuned_measure(level.quality)
-    higher = good == (frontier.metric not in LOWER_IS_BETTER)
-    return found.next_high if higher else found.next_low
-
-
-def _worst(frontier: FrontierResult, stricter: int | None) -> float:
-    """Of the stricter level; where none was measured, of no model at all."""
-    if stricter is not None:
-        return _end(frontier, frontier.levels[stricter], good=False)
-    return frontier.tuned_measure(frontier.without_model).mean
+def _ends(frontier: FrontierResult, stricter: int | None, upper: FrontierLevel) -> tuple[float, float]:
+    """Between which both levels' next trainings lie; where no stricter one was measured, from no model at all on."""
+    levels = [upper] if stricter is None else [frontier.levels[stricter], upper]
+    measured = [frontier.tuned_measure(level.quality) for level in levels]
+    ends = [end for found in measured for end in (found.next_low, found.next_high)]
+    if stricter is None:
+        ends.append(frontier.tuned_measure(frontier.without_model).mean)
+    return min(ends), max(ends)
 
 
 def _text(frontier: FrontierResult, ends: tuple[float, float], stricter: int | None, upper: FrontierLevel) -> str:
     given = frontier.input
     named = [] if stricter is None else [name_bound(given.promise, frontier.levels[stricter].bound)]
     named += [name for name in [name_bound(given.promise, upper.bound)] if name not in named]
-    least = (
-        "" if stricter is not None else " No promise as strict as this was measured; the lower end is that of no model."
-    )
+    least = "" if stricter is not None else " No promise as strict as this was measured; one end is that of no model."
     measure = frontier.metric.replace("_", " ")
     return (
         f"At this promise expect {tell_range(frontier.metric, *ends)} {measure} on {given.data}: measured at "

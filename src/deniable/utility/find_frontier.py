@@ -185,7 +185,8 @@ def make_plan(
     grid: dict[str, Any] = {name: _tuple(values) for name, values in tried.items()}
     bounds = _tuple(bounds)
     list_promises(promise, bounds, {"delta": 1e-5, **given})  # refused before the data is read
-    parts = prepare_parts(data, label=label, group=group, task=task, test=test, seed=seed)
+    public = _read_public(tuning, public_data, label, task, seed)
+    parts = prepare_parts(data, label=label, group=group, task=task, test=test, seed=seed, public=public)
     chosen_metric = one_of("metric", metric or METRICS[parts.task][0], METRICS[parts.task])
     promises = list_promises(promise, bounds, {"delta": 1 / len(parts.train), **given})
     settings = choose_settings(len(parts.train), optimizer, **grid)
@@ -200,7 +201,7 @@ def make_plan(
     source = {"data": name_data(data), "label": label, "group": group, "test": test, "task": task, "local": local}
     return FrontierPlan(
         parts,
-        _search(parts, tuning, public_data, seed),
+        _search(parts, public, tuning, seed),
         promises,
         settings,
         noises,
@@ -225,15 +226,20 @@ def _of_one_length(settings: Sequence[Setting], given: dict[str, Any]) -> tuple[
     return tuple(one for one in settings if (one.batch, one.epochs) == (batch, epochs))
 
 
-def _search(parts: Parts, tuning: TuningWay, public_data: str | Path, seed: int) -> Parts:
+def _read_public(
+    tuning: TuningWay, public_data: str | Path, label: str | None, task: Task | None, seed: int
+) -> Parts | None:
+    """The public table that settings are chosen on, where one is named."""
+    if tuning != "public" or str(public_data) == GENERATED:
+        return None
+    return prepare_parts(public_data, label=label, task=task, seed=seed)
+
+
+def _search(parts: Parts, public: Parts | None, tuning: TuningWay, seed: int) -> Parts:
+    """The parts that settings are chosen on."""
     if tuning != "public":
         return parts
-    if str(public_data) == GENERATED:
-        return generated_parts(parts, seed)
-    found = prepare_parts(public_data, seed=seed)
-    if found.task != parts.task:
-        raise ValueError(f"public_data is for a {found.task}, the data for a {parts.task}: name other public data")
-    return found
+    return generated_parts(parts, seed) if public is None else public
 
 
 def run(

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from deniable.answers.strength import BASELINE, RARE, grade
 from deniable.campaigns.provenance import frontier_command, versions
 from deniable.formatting import count_of
 from deniable.mechanisms import Adjacency
+from deniable.results.explain_result import StrengthName
 from deniable.results.frontier_result import (
     LOWER_IS_BETTER,
     EncodedTold,
@@ -23,7 +25,7 @@ from deniable.results.frontier_result import (
     TunedSetting,
 )
 from deniable.results.shared import Provenance
-from deniable.scores import privacy_loss
+from deniable.scores import PrivacyLoss, privacy_loss
 from deniable.utility.frontier_plan import FrontierPlan, release
 from deniable.utility.knee import find_knee
 from deniable.utility.measures import METRICS, Measures, measure_answer
@@ -164,6 +166,7 @@ class _Rows:
             bound=plan.promises[row].bound,
             noise=noise,
             epsilon=epsilon if np.isfinite(epsilon) else None,
+            strength=_strength(loss, _delta(plan)),
             setting=setting if self._choice else None,
             quality=self._quality(row),
             lost=self._lost(row),
@@ -186,6 +189,10 @@ class _Rows:
 
 def _exactly(value: float) -> Repeated:
     return Repeated(mean=value, low=value, high=value, next_low=value, next_high=value, values=(value,))
+
+
+def _strength(loss: PrivacyLoss, delta: float) -> StrengthName:
+    return grade(float(loss.advantage()), float(loss.belief(min(delta, RARE))), float(loss.success(BASELINE)))
 
 
 def _delta(plan: FrontierPlan) -> float:

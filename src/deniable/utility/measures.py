@@ -81,11 +81,16 @@ def measure_answer(parts: Parts) -> tuple[Measures, str]:
     if parts.task == "regression":
         constant = np.zeros((1, len(parts.test_labels), 1), dtype=np.float32)
         found = _judge_numbers(constant, parts.test_labels.numpy(), parts.test_groups, parts)
-        return found, f"{parts.label_mean:.4g}"
+        return found, _tell_mean(parts.label_mean)
     common = int(np.bincount(parts.train_labels.numpy()).argmax())
     constant = np.zeros((1, len(parts.test_labels), parts.outputs), dtype=np.float32)
     constant[:, :, common] = 1
     return _judge_classes(constant, parts.test_labels.numpy(), parts.test_groups, parts), parts.classes[common]
+
+
+def _tell_mean(mean: float) -> str:
+    """Four digits, and all of a whole number's."""
+    return f"{mean:,.0f}" if 1e4 <= abs(mean) < 1e9 else f"{mean:.4g}"
 
 
 def _judge_classes(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -16,7 +16,7 @@ from torch import Tensor
 from deniable.data import Dataset, load
 from deniable.data.encoding import EncodedColumn, TableEncoder
 from deniable.data.table_reader import is_table
-from deniable.data.typed_columns import MixedColumn, MixedTable, read_mixed_table
+from deniable.data.typed_columns import ColumnKind, MixedColumn, MixedTable, read_mixed_table
 from deniable.formatting import count_of
 
 __all__ = ["Parts", "Task", "generated_parts", "prepare_parts"]
@@ -28,6 +28,8 @@ TEST_SHARE, VALIDATION_SHARE = 0.25, 0.2
 MOST_CLASSES = 1000
 FEW_VALUES = 20
 """A label of whole numbers is a class if it has at most so many different ones."""
+_SCALED = "0 to 1 by the training part's own ends"
+_ADULT_NUMBERS = ("age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week")
 _PUBLISHED = ("adult", "mnist", "skewed-purchases")
 """Data sets with a test part of their own."""
 
@@ -58,6 +60,8 @@ class Parts:
     one_hot: tuple[tuple[int, int], ...] = ()
     standardised: tuple[int, ...] = ()
     """Features that lie between -`LARGEST_SPREADS` and `LARGEST_SPREADS`."""
+    encoder: TableEncoder | None = None
+    """That made numbers of a table."""
 
     @property
     def search_places(self) -> NDArray[np.int64]:
@@ -86,15 +90,20 @@ def prepare_parts(
     task: Task | None = None,
     test: str | Path | None = None,
     seed: int = 0,
+    public: Parts | None = None,
 ) -> Parts:
     """Read, divide and encode the data; bad data is refused in one line.
 
-    A test part is that of `test`, or the published one, or a quarter of the records, drawn by `seed`.
+    A test part is that of `test`, or the published one, or a quarter of the records, drawn by `seed`. A `public` table
+    lends its encoder, so that no statistic of the data's own records makes its features, and the numbers of its
+    classes.
     """
     if task is not None and task not in get_args(Task):
         raise ValueError(f"task must be one of {', '.join(get_args(Task))}, got {task!r}")
     if isinstance(data, str | Path) and is_table(str(data)):
-        return _from_table(Path(data), label=label, group=group, task=task, test=test, seed=seed)
+        return _from_table(Path(data), label=label, group=group, task=task, test=test, seed=seed, public=public)
+    if public is not None:
+        return _of_one_shape(prepare_parts(data, label=label, group=group, task=task, test=test, seed=seed), public)
     if group is not None or test is not None:
         raise ValueError("group and test are about a table: name a .csv, .csv.gz or .parquet file as data")
     if task == "regression":
@@ -106,6 +115,21 @@ def prepare_parts(
     order = _order(len(whole), seed, 0)
     cut = round(TEST_SHARE * len(whole))
     return _from_datasets(whole.take(np.sort(order[cut:])), whole.take(np.sort(order[:cut])), seed, label)
+
+
+def _of_one_shape(parts: Parts, public: Parts) -> Parts:
+    """The parts, if a model for them takes the public records as well."""
+    (_, *own), (_, *other) = parts.train.shape, public.train.shape
+    if own != other or parts.task != public.task or public.outputs > parts.outputs:
+        raise ValueError(
+            f"public_data ({_shape(public)}) must have records and classes like the data ({_shape(parts)})"
+        )
+    return parts
+
+
+def _shape(parts: Parts) -> str:
+    kind = f"{len(parts.classes)} classes" if parts.classes else "numbers as label"
+    return f"records of {' x '.join(map(str, parts.train.shape[1:]))}, {kind}"
 
 
 def _order(records: int, seed: int, stream: int) -> NDArray[np.int64]:
@@ -120,7 +144,7 @@ def _from_datasets(train: Dataset, test: Dataset, seed: int, label: str | None) 
     classes = tuple(map(str, range(max(train.classes, test.classes))))
     _check_classes(train.name, train.labels, classes)
     scaled = (
-        (EncodedColumn("numbers", "numbers", "0 to 1 by the training part's own ends", 6, looks_at_data=True),)
+        tuple(EncodedColumn(name, "numbers", _SCALED, 1, looks_at_data=True) for name in _ADULT_NUMBERS)
         if train.name == "adult"
         else ()
     )
@@ -145,7 +169,14 @@ def _from_datasets(train: Dataset, test: Dataset, seed: int, label: str | None) 
 
 
 def _from_table(
-    path: Path, *, label: str | None, group: str | None, task: Task | None, test: str | Path | None, seed: int
+    path: Path,
+    *,
+    label: str | None,
+    group: str | None,
+    task: Task | None,
+    test: str | Path | None,
+    seed: int,
+    public: Parts | None,
 ) -> Parts:
     table = read_mixed_table(path)
     for name in (label, group):
@@ -160,8 +191,27 @@ def _from_table(
         train, held_out = table.take(np.sort(order[cut:])), table.take(np.sort(order[:cut]))
     else:
         train, (held_out, more) = table, _rows_with_label(Path(test), read_mixed_table(Path(test)), label)
+        held_out = _like(train, held_out, str(test))
         cautions += more
-    return _encode(path, train, held_out, label, group=group, task=task, seed=seed, cautions=cautions)
+    return _encode(path, train, held_out, label, group=group, task=task, seed=seed, cautions=cautions, public=public)
+
+
+def _like(table: MixedTable, other: MixedTable, name: str) -> MixedTable:
+    """The other table with the columns of the first, in its order; refused where one lacks or holds another kind."""
+    missing = next((one for one in table.names if one not in other.names), None)
+    if missing is not None:
+        raise ValueError(f"{name} has no column {missing!r}: its columns are {', '.join(other.names)}"[:400])
+    return MixedTable(tuple(_of_kind(other[one.name], one.kind, name) for one in table.columns))
+
+
+def _of_kind(column: MixedColumn, kind: ColumnKind, name: str) -> MixedColumn:
+    """The column as one of this kind, which blanks can always be."""
+    if column.kind == kind:
+        return column
+    if not column.blank.all():
+        raise ValueError(f"{name}: column {column.name!r} holds a {column.kind}, in the other table a {kind}")
+    blanks = np.full(len(column.values), None if kind == "word" else np.nan)
+    return MixedColumn(column.name, kind, blanks)
 
 
 def _rows_with_label(path: Path, table: MixedTable, label: str) -> tuple[MixedTable, tuple[str, ...]]:
@@ -188,18 +238,19 @@ def _encode(
     task: Task | None,
     seed: int,
     cautions: tuple[str, ...],
+    public: Parts | None,
 ) -> Parts:
     kind: Task = task or _task_of(train[label])
     _check_records(str(path), len(train))
-    encoder = TableEncoder().fit(train.without(label))
-    told, name = encoder.told, path.name
+    encoder = TableEncoder().fit(train.without(label)) if public is None else _lent_encoder(public, train, label, kind)
+    told, name = encoder.told if public is None else _told_as_public(encoder, public), path.name
     if kind == "regression":
         labels, mean, spread = _numbers(name, train[label], test[label])
         classes: tuple[str, ...] = ()
         by = "mean 0, spread 1 while training"
         told = (*told, EncodedColumn(label, "the label", by, 0, looks_at_data=True))
     else:
-        labels, classes = _class_numbers(name, train[label], test[label])
+        labels, classes = _class_numbers(name, train[label], test[label], () if public is None else public.classes)
         mean, spread = 0.0, 1.0
     groups, of_test = _groups(test, group)
     return Parts(
@@ -220,7 +271,30 @@ def _encode(
         "table",
         encoder.one_hot,
         encoder.standardised,
+        encoder,
     )
+
+
+def _lent_encoder(public: Parts, train: MixedTable, label: str, task: Task) -> TableEncoder:
+    """That of the public table, if both tables have the same columns and the same task."""
+    if public.encoder is None:
+        raise ValueError(f"public_data must be a table like the data, got {public.name}")
+    if public.task != task:
+        raise ValueError(f"public_data is for a {public.task}, the data for a {task}: name other public data")
+    columns = train.without(label)
+    own, other = (dict(one) for one in (columns.kinds, public.encoder.kinds))
+    differing = next((name for name in {**own, **other} if own.get(name) != other.get(name)), None)
+    if differing is not None:
+        held = [f"a {one[differing]}" if differing in one else "nothing" for one in (own, other)]
+        raise ValueError(
+            f"public_data must have the columns of the data: {differing!r} holds {held[0]} in the data, {held[1]} in "
+            f"{public.name}"
+        )
+    return public.encoder
+
+
+def _told_as_public(encoder: TableEncoder, public: Parts) -> tuple[EncodedColumn, ...]:
+    return tuple(replace(one, by=f"{one.by}, of {public.name}", looks_at_data=False) for one in encoder.told)
 
 
 def _check_records(name: str, records: int, kind: str = "training record") -> None:
@@ -245,9 +319,12 @@ def _numbers(name: str, train: MixedColumn, test: MixedColumn) -> tuple[tuple[Te
     return (scaled[0], scaled[1]), mean, spread
 
 
-def _class_numbers(name: str, train: MixedColumn, test: MixedColumn) -> tuple[tuple[Tensor, Tensor], tuple[str, ...]]:
+def _class_numbers(
+    name: str, train: MixedColumn, test: MixedColumn, known: tuple[str, ...]
+) -> tuple[tuple[Tensor, Tensor], tuple[str, ...]]:
+    """Labels as numbers of classes; those that are `known` come first."""
     words = [_class_words(part) for part in (train, test)]
-    classes = sorted(set(words[0]) | set(words[1]))
+    classes = [*known, *sorted((set(words[0]) | set(words[1])).difference(known))]
     if len(classes) > MOST_CLASSES:
         raise ValueError(
             f"the label {train.name!r} of {name} has {len(classes):,} different values, more than {MOST_CLASSES:,} "

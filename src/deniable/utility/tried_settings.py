@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from math import ceil
 from typing import Any
+
+from scipy.special import ndtr, ndtri
 
 from deniable.checks import one_of, positive, whole
 from deniable.mechanisms import Adjacency, Gaussian, Mechanism, Training
@@ -24,8 +26,9 @@ USUAL_BOUNDS: dict[str, tuple[float, ...]] = {
     "success": (0.011, 0.015, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5),
     "epsilon": (0.1, 0.3, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0),
 }
-"""From very strict to weak, by the promise's name; rates and successes at 1 %."""
+"""From very strict to weak, by the promise's name, at the usual parameters."""
 USUAL_PARAMETERS = {"prior": 0.5, "fpr": 0.01, "baseline": 0.01}
+_DIGITS = 3
 USUAL_BATCHES, USUAL_EPOCHS = (256, 1024), (4, 16)
 USUAL_RATES: dict[str, tuple[tuple[float, float], ...]] = {
     "adam": ((0.1, 0.003), (0.1, 0.01), (0.1, 0.03), (1.0, 0.01), (1.0, 0.03)),
@@ -92,14 +95,57 @@ def choose_settings(
 def list_promises(name: str, bounds: Iterable[float] | None, parameters: dict[str, Any]) -> tuple[Promise, ...]:
     """The promises of this kind, strictest first."""
     entry = SCORES[one_of("promise", name, tuple(SCORES))]
-    asked = {at: parameters.get(at, USUAL_PARAMETERS.get(at)) for at in entry.parameter_names()}
+    asked: dict[str, Any] = {at: parameters.get(at, USUAL_PARAMETERS.get(at)) for at in entry.parameter_names()}
     stray = next((at for at in parameters if at not in (*asked, "delta")), None)
     if stray is not None:
         raise ValueError(f"{stray} is no parameter of a promise of {name}: leave it out")
-    found = sorted(set(USUAL_BOUNDS[name] if bounds is None else bounds))
+    found = sorted(set(_usual_bounds(name, asked) if bounds is None else bounds))
     if not found:
         raise ValueError("bounds must name at least one promise")
     return tuple(entry(bound, **asked) for bound in found)
+
+
+def _usual_bounds(name: str, asked: Mapping[str, float]) -> Iterator[float]:
+    """The eight usual promises with the same protection at other parameters, to three digits."""
+    if all(asked[at] == usual for at, usual in USUAL_PARAMETERS.items() if at in asked):
+        yield from USUAL_BOUNDS[name]
+        return
+    for usual in USUAL_BOUNDS[name]:
+        bound = _CARRIED[name](usual, asked)
+        yield round(float(f"{bound:.{_DIGITS}g}") if bound < 0.5 else 1 - float(f"{1 - bound:.{_DIGITS}g}"), 15)
+
+
+def _carry_belief(usual: float, asked: Mapping[str, float]) -> float:
+    """The same factor between the odds before and after."""
+    odds = usual / (1 - usual) * asked["prior"] / (1 - asked["prior"])
+    return odds / (1 + odds)
+
+
+def _carry_accuracy(usual: float, asked: Mapping[str, float]) -> float:
+    """The same share of what is left to blind guessing."""
+    blind = max(asked["prior"], 1 - asked["prior"])
+    return blind + (2 * usual - 1) * (1 - blind)
+
+
+def _carry_rate(usual: float, at: float) -> float:
+    """The rate at another false positive rate, or baseline, of the same Gaussian differential privacy."""
+    return float(ndtr(ndtri(usual) - ndtri(USUAL_PARAMETERS["fpr"]) + ndtri(at)))
+
+
+def _carry_ppv(usual: float, asked: Mapping[str, float]) -> float:
+    """By the rate of true alarms: of the usual one at even odds, then at the odds that are asked."""
+    prior, fpr = asked["prior"], asked["fpr"]
+    rate = _carry_rate(usual / (1 - usual) * USUAL_PARAMETERS["fpr"], fpr)
+    return prior * rate / (prior * rate + (1 - prior) * fpr)
+
+
+_CARRIED: dict[str, Callable[[float, Mapping[str, float]], float]] = {
+    "belief": _carry_belief,
+    "accuracy": _carry_accuracy,
+    "tpr": lambda usual, asked: _carry_rate(usual, asked["fpr"]),
+    "success": lambda usual, asked: _carry_rate(usual, asked["baseline"]),
+    "ppv": _carry_ppv,
+}
 
 
 def training_mechanism(noise: float, rate: float, steps: int) -> Mechanism:

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import sqrt
 
 from deniable.formatting import at_most, short
-from deniable.results.frontier_result import FrontierLevel, FrontierResult
-from deniable.utility.knee import KEPT_SHARE, NO_SPREAD, name_bound, short_bound, tell_measure, tell_range, tell_value
+from deniable.results.frontier_result import LOWER_IS_BETTER, FrontierLevel, FrontierResult
+from deniable.utility.knee import (
+    KEPT_SHARE,
+    NO_SPREAD,
+    SHARES,
+    WEAK,
+    beats,
+    name_bound,
+    short_bound,
+    tell_measure,
+    tell_plain_range,
+    tell_range,
+    tell_value,
+)
 
 __all__ = ["MEASURES", "headings", "meaning", "outcome", "part_rows", "rows", "sampling_note", "tone"]
 
@@ -22,7 +34,6 @@ MEASURES = {
 """The measures of a classification, then of a regression, as people read them."""
 
 
-_LESS_IS_BETTER = ("error", "absolute_error")
 _PROMISES = {
     "belief": "Nobody surer than",
     "advantage": "Advantage at most",
@@ -37,23 +48,26 @@ _PROMISES = {
 def outcome(document: FrontierResult) -> str:
     """The knee in a few words."""
     knee, promise = document.knee, document.input.promise
-    if _has_nothing_to_trade(document):
-        return "nothing to trade"
+    useful = any(_beats(document, level) for level in document.levels)
+    if not _beats(document, document.none):
+        if useful:
+            return "no model without noise to compare with"
+        return "nothing to trade" if _gain(document) <= 0 else "nothing is shown to be there to trade"
     if knee.cheap_from is not None:
         shown = "cheap" if _is_shown_cheap(document) else "perhaps cheap"
-        return f"{shown} from {name_bound(promise, knee.cheap_from)} on"
-    if knee.useless_up_to == document.levels[-1].bound:
-        return "no promise is shown to leave a useful model"
-    return "no promise is shown to be cheap"
+        weak = _weakness_of_cheap(document)
+        return f"{shown} from {name_bound(promise, knee.cheap_from)} on" + (f": {weak} protection" if weak else "")
+    return "no promise is shown to be cheap" if useful else "no promise is shown to leave a useful model"
 
 
 def tone(document: FrontierResult) -> str:
-    """How the outcome is coloured: what is shown to be cheap somewhere is good, what is nowhere useful is bad."""
-    if _has_nothing_to_trade(document):
-        return "open"
+    """How the outcome is coloured: what protects, and is shown to be cheap, is good; what is nowhere useful is bad."""
+    useful = any(_beats(document, level) for level in document.levels)
+    if not _beats(document, document.none):
+        return "odd" if useful else "open"
     if document.knee.cheap_from is not None:
-        return "good" if _is_shown_cheap(document) else "odd"
-    return "bad" if document.knee.useless_up_to == document.levels[-1].bound else "odd"
+        return "good" if _is_shown_cheap(document) and not _weakness_of_cheap(document) else "odd"
+    return "odd" if useful else "bad"
 
 
 def _is_shown_cheap(document: FrontierResult) -> bool:
@@ -61,18 +75,31 @@ def _is_shown_cheap(document: FrontierResult) -> bool:
 
     Limits without width show nothing: so few trainings came out alike.
     """
-    free = document.tuned_measure(document.none.quality).mean
-    most = (1 - KEPT_SHARE) * abs(free - document.tuned_measure(document.without_model).mean)
-    bounds = [level.bound for level in document.levels]
-    lost = [level.lost for level in document.levels[bounds.index(document.knee.cheap_from) :]]
+    most = (1 - KEPT_SHARE) * abs(_gain(document))
+    lost = [level.lost for level in document.levels[_cheap_place(document) :]]
     return all(ends is not None and ends.low < ends.high <= most for ends in lost)
 
 
-def _has_nothing_to_trade(document: FrontierResult) -> bool:
-    """Whether even without noise the model is not shown to be better than the answer without a model."""
-    metric = document.input.metric
-    found, base = getattr(document.none.quality, metric), getattr(document.without_model, metric).mean
-    return bool(found.high >= base if metric in _LESS_IS_BETTER else found.low <= base)
+def _cheap_place(document: FrontierResult) -> int:
+    return [level.bound for level in document.levels].index(document.knee.cheap_from)
+
+
+def _weakness_of_cheap(document: FrontierResult) -> str | None:
+    """How little the strictest cheap promise protects; None where it is not weak."""
+    strength = document.levels[_cheap_place(document)].strength
+    return strength if strength in WEAK else None
+
+
+def _beats(document: FrontierResult, level: FrontierLevel) -> bool:
+    """Whether it is shown to be better than the answer without a model."""
+    base = document.tuned_measure(document.without_model).mean
+    return beats(document.metric, document.tuned_measure(level.quality), base)
+
+
+def _gain(document: FrontierResult) -> float:
+    """Of the model without noise over the answer without a model, by their means; positive is better."""
+    free, base = (document.tuned_measure(one).mean for one in (document.none.quality, document.without_model))
+    return base - free if document.metric in LOWER_IS_BETTER else free - base
 
 
 def meaning(document: FrontierResult) -> str:
@@ -84,13 +111,9 @@ def headings(document: FrontierResult) -> tuple[str, ...]:
     """Of `rows`."""
     names = [MEASURES[name] for name in _measures(document)]
     told = _PROMISES[document.input.promise]
-    return (told, "noise", f"epsilon at {short(document.input.delta)}", *names, "one more training", _lost(document))
-
-
-def _lost(document: FrontierResult) -> str:
-    """Of two shares the difference is told in points."""
-    metric = document.input.metric
-    return "lost, in points" if tell_value(metric, 0.5).endswith("%") else "lost"
+    protection = f"epsilon at {short(document.input.delta)}", "protection"
+    lost = "lost, in points" if document.metric in SHARES else "lost"
+    return (told, "noise", *protection, *names, "one more training", lost)
 
 
 def _measures(document: FrontierResult) -> list[str]:
@@ -104,7 +127,7 @@ def rows(document: FrontierResult) -> Iterator[tuple[str, ...]]:
     for level in (*document.levels, *document.local, document.none):
         yield _row(document, level)
     values = (tell_value(name, getattr(document.without_model, name).mean) for name in _measures(document))
-    yield f"no model: {document.usual_answer[:20]}", "-", "-", *values, "-", "-"
+    yield f"no model: {document.usual_answer[:20]}", "-", "-", "-", *values, "-", "-"
 
 
 def _row(document: FrontierResult, level: FrontierLevel) -> tuple[str, ...]:
@@ -118,15 +141,16 @@ def _row(document: FrontierResult, level: FrontierLevel) -> tuple[str, ...]:
         f"{name}, local" if level.kind == "local" else name,
         "-" if level.noise is None else at_most(level.noise, 4),
         _epsilon(level),
+        level.strength or ("none" if level.kind == "none" else "-"),
         first,
         *others,
-        _range(document, measured[0].next_low, measured[0].next_high),
-        "-" if level.lost is None else _range(document, level.lost.low, level.lost.high).removesuffix(" %"),
+        _told_apart(tell_range, document, measured[0].next_low, measured[0].next_high),
+        "-" if level.lost is None else _told_apart(tell_plain_range, document, level.lost.low, level.lost.high),
     )
 
 
-def _range(document: FrontierResult, low: float, high: float) -> str:
-    return tell_range(document.input.metric, low, high) if low < high else NO_SPREAD
+def _told_apart(tell: Callable[[str, float, float], str], document: FrontierResult, low: float, high: float) -> str:
+    return tell(document.metric, low, high) if low < high else NO_SPREAD
 
 
 def _epsilon(level: FrontierLevel) -> str:
@@ -151,8 +175,14 @@ def sampling_note(document: FrontierResult) -> str:
     count, accuracy = document.input.test_records, document.none.quality.accuracy
     if accuracy is None:
         return f"Measured on {count:,} test records; others would give somewhat other errors."
-    off = 1.96 * sqrt(max(0.0, accuracy.mean * (1 - accuracy.mean)) / count)
+    points = at_most(100 * _moved(accuracy.mean, count), 2)
     return (
         f"Limits are over {document.input.repeats} trainings on the same {count:,} test records; another sample of as "
-        f"many would move an accuracy like that without noise by up to {100 * off:.1f} points (19 times in 20)."
+        f"many would move an accuracy like that without noise by up to {points} points (19 times in 20)."
     )
+
+
+def _moved(accuracy: float, count: int) -> float:
+    """By how much two samples of `count` records differ, 19 times in 20; Agresti and Caffo 2000: two more of each."""
+    share = (accuracy * count + 2) / (count + 4)
+    return 1.96 * sqrt(2 * share * (1 - share) / count)

@@ -18,7 +18,7 @@ from deniable.results.frontier_result import (
     TunedSetting,
 )
 from deniable.store import write_document
-from deniable.utility.expected_quality import expect_quality, read_frontier
+from deniable.utility.expected_quality import expect_everywhere, expect_quality, read_frontier
 
 SETTING = TunedSetting(clip=1.0, learning_rate=0.01, batch=10.0, epochs=2, rate=0.01, steps=200)
 
@@ -100,6 +100,19 @@ def test_ends_hold_both_levels_where_the_stricter_one_happens_to_be_better() -> 
     """ "Expect 82.0 to 79.0 %"."""
     found = expect_quality(frontier(means=(0.83, 0.78, 0.8)), dn.Belief(0.7, delta=1e-5))
     assert (found.low, found.high) == (pytest.approx(0.77), pytest.approx(0.84))
+
+
+@pytest.mark.parametrize("bound", [0.0, 1e-9, 0.6, 0.75, 0.9, 1.0])
+def test_every_bound_lies_in_one_piece(bound: float) -> None:
+    """An empty Opacus history, whose advantage is 0, lay in none: the page ended with an error."""
+    pieces = expect_everywhere(frontier(), (0.6, 0.9))
+    inside = [
+        piece
+        for piece in pieces
+        if (piece.above == piece.up_to == bound)
+        or (piece.above < bound and (piece.up_to is None or bound < piece.up_to))
+    ]
+    assert len(inside) == 1
 
 
 def test_errors_are_turned_round() -> None:

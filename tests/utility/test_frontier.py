@@ -180,7 +180,7 @@ def test_public_records_of_another_kind_are_refused_in_one_line(
 
 def test_public_data_of_another_shape_is_refused() -> None:
     with pytest.raises(ValueError, match="must have records and classes like the data"):
-        dn.frontier("digits", tuning="public", public_data="purchase10", **SMALL)
+        dn.frontier("digits", tuning="public", public_data="purchases", **SMALL)
 
 
 @pytest.mark.parametrize(
@@ -412,7 +412,7 @@ def test_no_sentence_of_the_knee_contradicts_a_figure(means: list[int], none: in
     cheap = {
         one.bound
         for one in levels
-        if one.bound in useful and one.quality.accuracy.mean - 0.6 >= 0.9 * (none - 10) / 100
+        if one.bound in useful and one.quality.accuracy.mean - 0.6 > 0.9 * (none - 10) / 100 + 1e-9
     }
     if "At no promise" in said or "a useful model" in outcome or "nothing" in outcome:
         assert not useful

@@ -33,9 +33,7 @@ def serve(
     port: Annotated[
         str, typer.Option("--port", metavar="P", help="Port to listen on.", rich_help_panel=SERVER)
     ] = "8000",
-    runs: Annotated[
-        Text, option("runs", "DIR", "List and open the audits and comparisons in this directory.", SERVER)
-    ] = None,
+    runs: Annotated[Text, option("runs", "DIR", "List and open the runs in this directory.", SERVER)] = None,
     open_page: Annotated[bool, flag("open", "Open the page in the browser.", SERVER)] = False,
 ) -> None:
     """Open the planner: a page to choose and explain privacy with sliders, and a JSON API."""

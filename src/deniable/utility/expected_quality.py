@@ -46,8 +46,8 @@ def expect_quality(
 
 def expect_everywhere(frontier: FrontierResult, bounds: Sequence[float]) -> tuple[ExpectedPiece, ...]:
     """The same for every bound of a promise, whose levels have these `bounds`: it changes at them alone."""
-    ends = [0.0, *sorted({bound for bound in bounds if isfinite(bound)}), inf]
-    found = []
+    ends = [0.0, *sorted({bound for bound in bounds if isfinite(bound) and bound > 0}), inf]
+    found = [_piece(frontier, bounds, 0.0, 0.0)]
     for low, high in pairwise(ends):
         found.append(_piece(frontier, bounds, low, high))
         if isfinite(high):

@@ -175,7 +175,7 @@ def _list(app: FastAPI, folder: Path | None) -> None:
 
     @app.get("/api/runs", response_model=request_forms.RunList)
     def list_runs() -> Any:
-        """The audits and comparisons in the folder that the server was given."""
+        """The runs in the folder that the server was given."""
         return request_forms.RunList(folder=None if folder is None else folder.name, runs=listed_runs.list_runs(folder))
 
     @app.get("/runs/report", response_class=Response, responses={404: {"model": request_forms.Refusal}})

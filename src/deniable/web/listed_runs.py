@@ -1,4 +1,4 @@
-"""The audits and comparisons in one folder: listed, and their reports read; nothing outside of it is ever opened."""
+"""The runs in one folder: listed, and their reports read; nothing outside of it is ever opened."""
 
 from __future__ import annotations
 

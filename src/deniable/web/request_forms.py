@@ -203,7 +203,7 @@ class ListedRun(BaseModel):
 
 
 class RunList(BaseModel):
-    """The folder's audits and comparisons."""
+    """The folder's runs."""
 
     folder: str | None
     runs: list[ListedRun]

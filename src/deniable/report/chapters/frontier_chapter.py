@@ -79,7 +79,7 @@ def _of_parts(document: FrontierResult, field: str, name: str) -> Table:
     levels = (*document.levels, document.none)
     head = (name, "test records", *(name_bound(document.input.promise, level.bound) for level in levels))
     measured = "Share that is right" if document.input.task == "classification" else "Error (RMSE)"
-    return Table(f"{measured} on new records", head, tuple(words.part_rows(document, field)))
+    return Table(f"{measured} on new records, by {name.lower()}", head, tuple(words.part_rows(document, field)))
 
 
 def _settings(document: FrontierResult) -> Table:

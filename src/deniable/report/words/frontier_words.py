@@ -183,6 +183,6 @@ def sampling_note(document: FrontierResult) -> str:
 
 
 def _moved(accuracy: float, count: int) -> float:
-    """By how much two samples of `count` records differ, 19 times in 20; Agresti and Caffo 2000: two more of each."""
+    """By how much two samples of `count` records differ, 19 times in 20; two more of each kind: none is not never."""
     share = (accuracy * count + 2) / (count + 4)
     return 1.96 * sqrt(2 * share * (1 - share) / count)

@@ -50,3 +50,10 @@ def test_a_cause_is_to_be_mended_where_it_is_named_and_found_where_not(named: bo
     steps = " ".join(decide("violated", "bad", None, [], cause_named=named).next_steps)
     assert ("that the report names" in steps) == named
     assert ("Find the cause" in steps) != named
+
+
+def test_what_would_change_it_is_what_the_verdict_says() -> None:
+    """ "More trials" stood beside "no practical number of trials would"."""
+    said = "No practical number of trials would, so small is what the claim allows."
+    assert decide("cannot judge", "open", None, [], missing=said).would_change == said
+    assert "deniable examine" in " ".join(decide("cannot judge", "open", None, [], missing=said).next_steps)

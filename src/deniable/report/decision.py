@@ -37,6 +37,7 @@ def decide(
     enough: bool = True,
     test_mode: bool = False,
     cause_named: bool = False,
+    missing: str = "",
 ) -> Decision:
     """The decision that follows from a verdict, its colour and how weak the promise is.
 
@@ -44,6 +45,7 @@ def decide(
     evidence is `enough`: scores of one attack that did not refute a claim never are, nor is a training whose final
     weights were not shown. "Do not release" where a claim is refuted, or what is claimed protects little, whether or
     not it is kept. `cause_named`: whether the report says what is wrong.
+    `missing`: what would decide it, as the verdict says.
     """
     why = (*reasons, _BY_PRIVACY_ALONE)
     if test_mode:
@@ -91,6 +93,10 @@ def decide(
     return Decision(
         "Not enough evidence",
         why,
-        "More trials, a stronger attack, or what the report says is missing.",
-        ("Gather what is missing, and judge again.", "Until then treat the promise as unproven."),
+        missing or "More trials, a stronger attack, or what the report says is missing.",
+        (
+            "Gather what is missing, and judge again; where nothing practical would do, examine the training itself "
+            "(`deniable examine`).",
+            "Until then treat the promise as unproven.",
+        ),
     )

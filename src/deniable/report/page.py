@@ -40,7 +40,9 @@ UNSAFE = str.maketrans({character: f"\\u{ord(character):04x}" for character in "
 def page(runs: Sequence[ReportedRun]) -> str:
     """The page of one or several runs; the same runs give the same bytes."""
     if not runs:
-        raise ValueError("name at least one run: a folder that audit, compare or attack wrote, or a .json file")
+        raise ValueError(
+            "name at least one run: a folder that audit, compare, attack or frontier wrote, or a .json file"
+        )
     chapters = make_chapters(runs)
     found = sorted(zip(runs, chapters, strict=True), key=lambda one: one[1].last)
     return _render_page([run for run, _ in found], [chapter for _, chapter in found])

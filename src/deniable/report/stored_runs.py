@@ -92,7 +92,7 @@ def read(path: Path | str, kinds: Collection[str] = KINDS) -> ReportedRun:
         return _with_trials(run, place) if (place / FILE).exists() else run
     if not place.exists():
         raise FileNotFoundError(
-            f"there is no run {place}: name a folder that audit, compare or attack wrote, or a .json file"
+            f"there is no run {place}: name a folder that audit, compare, attack or frontier wrote, or a .json file"
         )
     return _from_file(place, place.stem, kinds)
 

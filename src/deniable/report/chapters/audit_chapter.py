@@ -57,6 +57,7 @@ def audit_chapter(run: ReportedRun) -> Chapter:
             enough=document.diagnostics is None or not document.diagnostics.not_examined,
             test_mode=test_mode,
             cause_named=document.diagnostics is not None and bool(document.diagnostics.cause),
+            missing=document.verdict_text if verdict == "cannot judge" else "",
         ),
         last=test_mode,
     )

@@ -62,8 +62,9 @@ def verdict_chapter(run: ReportedRun) -> Chapter:
             name,
             verdict_words.tone(name, weak),
             weak,
-            (verdict_words.scored_meaning(document), document.verdict_text),
+            (verdict_words.scored_meaning(document), *([] if name == "cannot judge" else [document.verdict_text])),
             enough=False,  # a stronger attack than this one may refute the claim
+            missing=document.verdict_text if name == "cannot judge" else "",
         ),
     )
 

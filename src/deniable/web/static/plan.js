@@ -26,6 +26,7 @@ export class Plan {
     this.beliefs = beliefChart(this.at(".beliefs .chart"));
     this.costs = new CostsPanel(this.node, state, () => this.changed(), (document) => this.#download(document));
     deployments(this.at(".why tbody"));
+    this.at(".why .scroll").setAttribute("aria-label", `Well-known deployments beside plan ${name.toUpperCase()}`);
     this.controls = new Controls(this.at("form"), state, (name) => this.moved(name));
     this.asker = new Asker((answer) => this.show(answer), (waiting) => this.node.setAttribute("aria-busy", waiting));
     for (const [button, source] of [["text", ".assessment"], ["command", ".command"], ["python", ".python"], ["opacus", ".opacus"], ["pytorch", ".pytorch"]]) {

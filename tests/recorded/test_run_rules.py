@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.func import functional_call, grad, vmap
 from torch.nn.functional import cross_entropy
 
 from tests.recorded.test_run_mutations import CLIP, RATE, RECORDS, Run, Sums
@@ -133,6 +134,55 @@ class InTwoParts(Run):
             super().move()
 
 
+class SquaredNorm(Run):
+    """Somebody forgot the root."""
+
+    def total(self) -> Sums:
+        each = self.gradients()
+        squares = torch.stack([g.flatten(1).square().sum(1) for g in each.values()]).sum(0)
+        return {name: torch.einsum("r,r...->...", CLIP / squares, g) for name, g in each.items()}
+
+
+class UniformNoise(Run):
+    """`torch.rand` in place of `torch.randn`."""
+
+    def noise(self) -> Sums:
+        return {name: CLIP * torch.rand(p.shape, generator=self.random) for name, p in self.model.named_parameters()}
+
+
+class OneNumberForLayer(Run):
+    """`torch.randn(1)`, which is added to all weights of a layer."""
+
+    def noise(self) -> Sums:
+        return {
+            name: CLIP * torch.randn(1, generator=self.random).expand_as(p) for name, p in self.model.named_parameters()
+        }
+
+
+class UsedTwice(Run):
+    """Two steps with every batch."""
+
+    def batch(self) -> list[int]:
+        self.is_second = not getattr(self, "is_second", True)
+        if not self.is_second:
+            self.drawn = super().batch()
+        return self.drawn
+
+
+class PulledTogether(Run):
+    """The loss also pulls every output to the mean of its batch."""
+
+    def gradients(self) -> Sums:
+        mean = self.model(self.x).detach().mean(0)
+
+        def pull(weights: Sums, x: Tensor) -> Tensor:
+            return 2 * (functional_call(self.model, weights, (x[None],))[0] - mean).square().sum()
+
+        weights = {name: p.detach() for name, p in self.model.named_parameters()}
+        more: Sums = vmap(grad(pull), in_dims=(None, 0))(weights, self.x)
+        return {name: g + more[name] for name, g in super().gradients().items()}
+
+
 @pytest.mark.parametrize(
     ("mutation", "cause"),
     [
@@ -142,6 +192,10 @@ class InTwoParts(Run):
         (MeanOfBatch, "clipped sum is divided by the batch's own size before its noise"),
         (SecondMove, "also move along the records' gradient without noise"),
         (LeftOut, "batches were drawn and no step was taken with them: their loss decides which"),
+        (SquaredNorm, "divided by its squared norm"),
+        (UniformNoise, "the noise is not centred"),
+        (OneNumberForLayer, "the same number of noise is on several weights"),
+        (UsedTwice, "batches are used in several steps in a row"),
     ],
 )
 def test_a_mutation_is_violated_with_its_cause(mutation: Callable[[], Run], cause: str) -> None:
@@ -157,6 +211,7 @@ def test_a_mutation_is_violated_with_its_cause(mutation: Callable[[], Run], caus
         (LeftOutByChance, "cannot judge", "7 batches were drawn .*if the records decide which"),
         (NoisyAccuracy, "cannot judge", "learning rate changes with the accuracy on all records"),
         (InTwoParts, "consistent", "not examined"),
+        (PulledTogether, "cannot judge", "another than the batch.s clipped sum: name the loss"),
     ],
 )
 def test_what_one_run_cannot_show_is_named(variant: Callable[[], Run], verdict: str, words: str) -> None:

@@ -20,6 +20,7 @@ from deniable.examination.recorded.checks.move_checks import moves_check, rates_
 from deniable.examination.recorded.checks.noise_checks import (
     SCALED,
     NoiseSizes,
+    centre_check,
     independence_check,
     layers_check,
     own_size_check,
@@ -161,11 +162,12 @@ def _recomputed_checks(record: RunRecord, claimed: Training, level: float) -> It
     if independent.outcome != AS_CLAIMED and (added := accumulation_check(record, claimed)) is not None:
         yield added
         return
-    if independent.outcome == LESS and noise.ratio > _BARE:
+    numbers = numbers_check(record)
+    if independent.outcome == LESS and noise.ratio > _BARE and (numbers is None or numbers.outcome != LESS):
         yield independent
         yield NoiseSizes.of(record, claimed, present=True).check(record, level, repeated=True)
         return
-    if (numbers := numbers_check(record)) is not None:
+    if numbers is not None:
         yield numbers
         if numbers.outcome != LESS and noise.signal is not None and noise.signal.exceeds(noise.ratio):
             yield noise.check(record, level)
@@ -191,6 +193,9 @@ def _gradient_and_noise_checks(
     if layers is not None and layers.outcome == OTHER and layers.observed.endswith(SCALED):
         yield layers
         yield gradient if gradient.outcome in (AS_CLAIMED, OTHER) else _scaled_layers_check(gradient)
+        return
+    if gradient.outcome != LESS and (centre := centre_check(record)) is not None:
+        yield centre
         return
     yield gradient
     if gradient.outcome == AS_CLAIMED and noise.ratio > _BARE:

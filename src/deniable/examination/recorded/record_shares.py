@@ -39,9 +39,16 @@ SHARES = (1.05, 1.5, 2.0, 4.0, 8.0)
 THRESHOLDS = (1.25, 1.5, 2.0, 3.0, 5.0)
 """In clipping norms: gradients up to so long may be left as they are."""
 _BY_COUNTS = tuple(f"by counts {power:g}, {mean}" for power in POWERS for mean in ("of classes", "of records"))
-WAYS_TO_SUM = (*(f"left up to {most:g}" for most in THRESHOLDS), "less the mean", "by class", *_BY_COUNTS)
+WAYS_TO_SUM = (
+    *(f"left up to {most:g}" for most in THRESHOLDS),
+    "less the mean",
+    "by class",
+    "squared norm",
+    *_BY_COUNTS,
+)
 """Gradients below a threshold are not clipped; the batch's mean is taken away first; they are weighted by how rare
-their class is in the batch, or, before they are clipped, by how rare it is among all records."""
+their class is in the batch, divided by their squared norm, or, before they are clipped, weighted by how rare their
+class is among all records."""
 _NUMBERS_HELD = 2**22
 """Of all records of a batch together."""
 _MOST_RECORDS = 128
@@ -100,9 +107,9 @@ def fit_shares(gradients: RecordGradients, residual: Tensor, clip: float) -> Rec
     basis, columns = torch.linalg.qr((values / norms[:, None]).T)  # on all weights the columns have length one
     along, clipped = (basis.T @ residual.cpu()).numpy(), norms.clamp(max=clip).numpy()
     inside = float(along @ along)
-    beyond = tuple(float(f"{_distance(columns.numpy(), along, clipped, share * clip):.6g}") for share in SHARES)
+    beyond = tuple(float(f"{_distance(columns.numpy(), along, clipped, share * clip):.5g}") for share in SHARES)
     outside = max(float(residual @ residual) - inside, 0.0)
-    return RecordShares(records, float(f"{inside:.6g}"), float(f"{outside:.6g}"), numbers - records, beyond)
+    return RecordShares(records, float(f"{inside:.5g}"), float(f"{outside:.5g}"), numbers - records, beyond)
 
 
 def _distance(columns: Array, along: Array, clipped: Array, most: float) -> float:
@@ -122,10 +129,12 @@ def products_of_ways(
     kept = [torch.where(gradients.norms <= most * clip, 1 - factors, 0.0) for most in THRESHOLDS]
     centred = _centred_sum(gradients, clip) if gradients.places is None else factors @ gradients.values
     less_mean = (centred - factors @ gradients.values).double()
+    in_batch, *by_counts = _by_classes(gradients, clip, items, counts)
+    by_square = clip / gradients.norms.clamp(min=1e-6).square() - factors
     return (
         *_products(gradients, residual, torch.stack(kept)),
         (_short(less_mean @ residual), _short(less_mean @ less_mean)),
-        *_products(gradients, residual, torch.stack(_by_classes(gradients, clip, items, counts))),
+        *_products(gradients, residual, torch.stack([in_batch, by_square, *by_counts])),
     )
 
 

@@ -71,6 +71,8 @@ class ExaminedStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Of each parameter: residual x what is cut, and the latter's squared length; the same with the clipped sum."""
     fourth: float | None = None
     """Of the residual's numbers the sum of fourth powers."""
+    total: float | None = None
+    """Of the residual's numbers."""
     loss: float | None = None
     """The batch's mean loss."""
     data_loss: float | None = None

@@ -110,7 +110,7 @@ def inner_products(
 
     `every`: the mean clipped gradient of all records, flat, where it was computed.
     """
-    gram, fourth, by_parameter, residuals = np.zeros((len(VECTORS), len(VECTORS))), 0.0, [], []
+    gram, fourth, total, by_parameter, residuals = np.zeros((len(VECTORS), len(VECTORS))), 0.0, 0.0, [], []
     for place, (p, g, at) in enumerate(zip(parameters, gradients, places, strict=True)):
         clean = sums.clean[place].flatten().double()
         nothing = torch.zeros_like(clean)
@@ -132,12 +132,14 @@ def inner_products(
         residuals.append(_short(part[0, 0]))
         by_parameter.append(tuple(_short(part[i, j], 4) for i, j in ((0, 2), (2, 2), (0, 1), (1, 1))))
         fourth += float(rows[0].pow(4).sum())
+        total += float(rows[0].sum())
     return {
         "residual": tuple(residuals),
         "sizes": tuple(c.numel() for c in sums.clean),
         "gram": tuple(_short(value) for value in gram[np.triu_indices(len(VECTORS))]),
         "by_parameter": tuple(by_parameter),
-        "fourth": _short(fourth),
+        "fourth": _short(fourth, 6),
+        "total": _short(total, 4),
     }
 
 

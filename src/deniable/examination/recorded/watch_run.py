@@ -356,7 +356,7 @@ class RunWatcher:
         unit = noise / noise.norm().clamp(min=1e-30)
         cosines = torch.stack(list(self._earlier)) @ unit if self._earlier else None
         self._earlier.append(unit)
-        return None if cosines is None else float(cosines[cosines.abs().argmax()])
+        return None if cosines is None else round(float(cosines[cosines.abs().argmax()]), 9)
 
     def record(self) -> RunRecord:
         """End the watch: all that is known of the run, with the weights as they are now for the final ones."""

@@ -38,6 +38,8 @@ _LEFT = 0.1
 """Of what is not the claimed gradient, an explanation may leave this share."""
 _TIED = 6.0
 """Explanations whose distances differ by less are not told apart."""
+_ERRORS = 6.0
+"""Standard deviations by which noise along known vectors may be longer than on average."""
 _ENOUGH_NOISE = 0.97
 """Of what the sum's factor needs, within what is measured."""
 
@@ -81,7 +83,8 @@ def gradient_check(record: RunRecord, claimed: Training, level: float) -> RunChe
     )
     excess = sum(_explained_share(unit) for unit in units)
     claim = float(sum(unit[0, 0] for unit in units))
-    allowed = 2 * len(VECTORS) * len(units) + 2 * _BETTER  # noise along all known vectors, and twice that
+    degrees = len(VECTORS) * len(units)
+    allowed = degrees + _ERRORS * (2 * degrees) ** 0.5  # noise along all known vectors, a chi-square
     most = {LESS: allowed + _LEFT * excess}
     candidates = [
         one
@@ -266,17 +269,24 @@ def _added_vector(units: list[Array]) -> Iterator[_Candidate]:
         "the gradient of all records, not only of those that were drawn, is in the steps without noise of its own: use "
         "the drawn records alone"
     )
-    yield _Candidate(_fit(units, "all records")[0], LESS, text)
+    yield from _in_part(units, "all records", text)
     distance, share = _fit(units, "weights")
     text = f"{share:.3g} x the weights is in the noisy sum (weight decay), which is as safe"
     yield _Candidate(distance, OTHER, text)
     text = (
         "clipped sums of earlier steps are in it without their noise (momentum before the noise): add the noise first"
     )
-    yield _Candidate(_fit(units, "earlier clean")[0], LESS, text)
-    yield _Candidate(_fit(units, "clean momentum")[0], LESS, text)
+    yield from _in_part(units, "earlier clean", text)
+    yield from _in_part(units, "clean momentum", text)
     text = "the noisy sum of the step before is in it (gradients accumulate), which is as safe"
     yield _Candidate(_fit(units, "earlier applied")[0], OTHER, text)
+
+
+def _in_part(units: list[Array], name: str, text: str) -> Iterator[_Candidate]:
+    """A share of a vector that nobody takes away: a negative one is of another gradient."""
+    distance, share = _fit(units, name)
+    if share > 0:
+        yield _Candidate(distance, LESS, text)
 
 
 def _single_parameters(record: RunRecord, units: list[Array]) -> Iterator[_Candidate]:
@@ -370,9 +380,11 @@ _TEXTS_OF_WAYS = (
     ),
     f"the batch's mean gradient is taken from every record's before it is clipped, {_MIXED}: clip every record's own",
     f"records are weighted by how rare their class is in the batch, {_MIXED}: give all the same weight",
+    "every gradient is divided by its squared norm, so that one shorter than the clipping norm is made longer, without "
+    "limit: divide by the norm, and only where it is above the clipping norm",
     *(
         "classes are weighted by how rare they are among all records, which no noise hides: fix the weights beforehand"
-        for _ in WAYS_TO_SUM[len(THRESHOLDS) + 2 :]
+        for _ in WAYS_TO_SUM[len(THRESHOLDS) + 3 :]
     ),
 )
 
@@ -405,14 +417,19 @@ def _scaled_check(record: RunRecord, claimed: Training, factors: Array, p_value:
         seen += f", as its noise{signal.tell_error()}: both are scaled after it, which is as safe"
         return RunCheck(name=_NAME, outcome=OTHER, observed=seen, expected=_EXPECTED, p_value=p_value)
     if factor <= 0 or (noise < _ENOUGH_NOISE * factor and surely):
-        larger = " (clipped at a larger norm, or by a norm that leaves out parameters)" if factor > 1 else ""
+        larger = _LONGER if factor > 1 else ""
         seen += f"{larger}, with too little noise for that"
         return RunCheck(name=_NAME, outcome=LESS, observed=seen, expected=_EXPECTED, p_value=p_value)
     if noise * _ENOUGH_NOISE <= factor and _is_one_factor(record, factors):
         seen += ", as its noise (another divisor, or another clipping norm, if that was fixed beforehand)"
         return RunCheck(name=_NAME, outcome=OTHER, observed=seen, expected=_EXPECTED, p_value=p_value)
-    seen += ": another loss, other records or weights of records are in it; name the loss that is trained on"
+    seen += ": another loss, other records or weights of records are in it"
+    seen += f"{_SHORTER if factor < 1 else ''}; name the loss that is trained on"
     return RunCheck(name=_NAME, outcome=UNKNOWN, observed=seen, expected=_EXPECTED, p_value=p_value)
+
+
+_LONGER = " (clipped at a larger norm, by a norm that leaves out parameters, or records count several times)"
+_SHORTER = ", or the batch's summed gradient is clipped, not each record's"
 
 
 def _is_one_factor(record: RunRecord, factors: Array) -> bool:

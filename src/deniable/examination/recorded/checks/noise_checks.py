@@ -25,7 +25,15 @@ from deniable.examination.signal_to_noise import SignalToNoise
 from deniable.mechanisms import Training
 from deniable.results.run_result import Outcome, RunCheck
 
-__all__ = ["SCALED", "NoiseSizes", "independence_check", "layers_check", "own_size_check", "shape_check"]
+__all__ = [
+    "SCALED",
+    "NoiseSizes",
+    "centre_check",
+    "independence_check",
+    "layers_check",
+    "own_size_check",
+    "shape_check",
+]
 
 Array = NDArray[np.float64]
 SCALED = ": both are scaled after the noise, which is as safe"
@@ -245,6 +253,32 @@ _SHORTENED = (
 )
 _LEAST_NUMBERS = 1000
 """Fewer numbers show only shapes that nobody draws noise from."""
+
+
+def centre_check(record: RunRecord) -> RunCheck | None:
+    """Noise whose numbers are all above zero on average, or all below; None where they are not.
+
+    The mean of n normal numbers is beyond `_SURE_ERRORS` / sqrt(n) standard deviations once in 10^9 steps, and it is
+    asked for in all steps, with one sign.
+    """
+    if not record.steps or any(step.total is None for step in record.steps):
+        return None
+    numbers = np.array([float(sum(step.sizes)) for step in record.steps])
+    means = np.array([step.total for step in record.steps], dtype=float) / numbers
+    spread = np.sqrt([sum(step.residual) for step in record.steps] / numbers)
+    shares = means / np.maximum(spread, 1e-300)
+    least = np.maximum(_OFF_CENTRE, _SURE_ERRORS / np.sqrt(numbers))
+    if not ((shares > least).all() or (shares < -least).all()):
+        return None
+    seen = (
+        f"the noise is not centred: its mean is {shares.mean():.2g} x its root mean square in every step, and only the "
+        "rest hides anything: draw it from a normal distribution of mean zero"
+    )
+    return RunCheck(name="shape of the noise", outcome=LESS, observed=seen, expected="normal, of mean zero")
+
+
+_OFF_CENTRE, _SURE_ERRORS = 0.2, 6.0
+"""The mean of noise, in its root mean squares and in standard errors, that no gradient and no chance makes."""
 
 
 def own_size_check(p_value: float) -> RunCheck:

@@ -18,6 +18,8 @@ _ZEROS = 0.05
 """The share of zeros that rounding a noisy gradient to a sixteenth of its noise does not reach."""
 _OFTEN, _COMPARED = 0.2, 1000
 """The share of numbers that come again from which on that is no chance, of so many that are compared."""
+_NEARLY_ALL = 0.95
+"""The share of numbers that come again which noise does not reach that is cut off at an edge."""
 _ALL = 0.98
 """Steps in which more numbers than this share are without noise have none at all."""
 _NO_NOISE = 0.05
@@ -73,9 +75,11 @@ def _left_out(counts: list[NumberCounts]) -> tuple[Outcome, str] | None:
 
 
 def _drawn_once(counts: list[NumberCounts]) -> tuple[Outcome, str] | None:
-    """Noise whose numbers come again, which are not all at its edge."""
-    inside = sum(max(0, one.repeated - one.residual_edge) / min(one.numbers, _COMPARED) for one in counts)
-    if inside / len(counts) < _OFTEN:
+    """Noise whose numbers come again, which are not all at its edge, or nearly all of which come again."""
+    compared = [min(one.numbers, _COMPARED) for one in counts]
+    inside = sum(max(0, one.repeated - one.residual_edge) / of for one, of in zip(counts, compared, strict=True))
+    every = sum(one.repeated / of for one, of in zip(counts, compared, strict=True))
+    if inside / len(counts) < _OFTEN and every / len(counts) < _NEARLY_ALL:
         return None
     return LESS, (
         "the same number of noise is on several weights (it is drawn once for a row or layer, or rounded): draw every "

@@ -82,6 +82,10 @@ def _dependent_draws(sizes: Array, draws: Array, n: int, rate: float) -> str:
     """Why records are not drawn independently, in words; "" if they may be."""
     not_theirs = "not by Poisson sampling, whose amplification is then not theirs"
     even = sizes[:-1].std() < 0.5 * sqrt(n * rate * (1 - rate))
+    if not even and np.mean(sizes[1:] == sizes[:-1]) > _REPEATED:
+        return (
+            "batches are used in several steps in a row, so that a record is in all of them or in none: draw a new one"
+        )
     if len(draws) and bool(np.isin(draws, (0, len(sizes))).all()):
         return f"the same {int((draws > 0).sum()):,} records are in every batch, the others in none"
     alike = len(draws) and draws.std() < _ALIKE * sqrt(len(sizes) * rate * (1 - rate))  # a last batch may be left out
@@ -116,6 +120,8 @@ def _extreme_sizes(sizes: Array, n: int, rate: float) -> tuple[float, float]:
     return above ** len(sizes), float(bdtr(most, n, rate)) ** len(sizes)
 
 
+_REPEATED = 0.3
+"""The share of steps whose batch is as large as the one before, beyond chance for batches that vary in size."""
 _ALIKE = 0.6
 """Of the spread of independent draws, that of records which take turns."""
 _ODD = 1e-3

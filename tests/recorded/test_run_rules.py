@@ -169,6 +169,26 @@ class UsedTwice(Run):
         return self.drawn
 
 
+class Words(Run):
+    """Words of a text, of which every record has few."""
+
+    def network(self) -> nn.Module:
+        self.data.tensors[0].copy_((40 * torch.rand(RECORDS, 8, generator=self.random) ** 3).floor())
+        return nn.Sequential(AsNumbers(), nn.Embedding(40, 8), nn.Flatten(), nn.Linear(64, 3))
+
+
+class AsNumbers(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.long()
+
+
+class UntouchedRows(Words):
+    """Noise only where there is a gradient."""
+
+    def noise(self) -> Sums:
+        return {name: noise * (self.clean[name] != 0) for name, noise in super().noise().items()}
+
+
 class PulledTogether(Run):
     """The loss also pulls every output to the mean of its batch."""
 
@@ -176,7 +196,8 @@ class PulledTogether(Run):
         mean = self.model(self.x).detach().mean(0)
 
         def pull(weights: Sums, x: Tensor) -> Tensor:
-            return 2 * (functional_call(self.model, weights, (x[None],))[0] - mean).square().sum()
+            outputs: Tensor = functional_call(self.model, weights, (x[None],))[0]
+            return 2 * (outputs - mean).square().sum()
 
         weights = {name: p.detach() for name, p in self.model.named_parameters()}
         more: Sums = vmap(grad(pull), in_dims=(None, 0))(weights, self.x)
@@ -195,6 +216,7 @@ class PulledTogether(Run):
         (SquaredNorm, "divided by its squared norm"),
         (UniformNoise, "the noise is not centred"),
         (OneNumberForLayer, "the same number of noise is on several weights"),
+        (UntouchedRows, "no noise on weights that no record of the batch touches"),
         (UsedTwice, "batches are used in several steps in a row"),
     ],
 )
@@ -211,6 +233,7 @@ def test_a_mutation_is_violated_with_its_cause(mutation: Callable[[], Run], caus
         (LeftOutByChance, "cannot judge", "7 batches were drawn .*if the records decide which"),
         (NoisyAccuracy, "cannot judge", "learning rate changes with the accuracy on all records"),
         (InTwoParts, "consistent", "not examined"),
+        (Words, "consistent", "not examined"),
         (PulledTogether, "cannot judge", "another than the batch.s clipped sum: name the loss"),
     ],
 )

@@ -37,11 +37,14 @@ class NumberCounts(msgspec.Struct, frozen=True, array_like=True):
     """Whether those left out are the smallest of the clipped sum, of all numbers or of each parameter."""
     centred: bool = False
     """Whether every row of the applied matrices sums to zero."""
+    untouched: int = 0
+    """Where the clipped sum is zero, in parameters in which it is not: numbers that are applied as zero."""
 
 
 def count_numbers(applied: Sequence[Tensor], clean: Sequence[Tensor], centred: bool = False) -> NumberCounts:
     """Of an applied sum and the clipped one, parameter by parameter, flat; `centred` is told by `are_centred`."""
     pairs = [(a.double(), c.double()) for a, c in zip(applied, clean, strict=True)]
+    untouched = sum(int(((a == 0) & (c == 0)).sum()) for a, c in pairs if bool((c != 0).any()))
     pairs = [(a[c != 0], c[c != 0]) for a, c in pairs]
     a, c = (torch.cat(parts) for parts in zip(*pairs, strict=True))
     largest = float(torch.maximum(a.abs(), c.abs()).max()) if len(a) else 0.0
@@ -55,6 +58,7 @@ def count_numbers(applied: Sequence[Tensor], clean: Sequence[Tensor], centred: b
         zeros=int((a == 0).sum()),
         kept_by_clean=_is_sorted(a, c) or (any(bool((x == 0).any()) for x, _ in pairs) and _each_sorted(pairs)),
         centred=centred,
+        untouched=untouched,
     )
 
 

@@ -26,7 +26,7 @@ from deniable.cli.attack_command import _side_by_side
 from deniable.data import Dataset, from_arrays, import_function
 from deniable.report.words import attack_words
 from deniable.results import read_result
-from deniable.results.attack_result import AttackResult
+from deniable.results.attack_result import AttackResult, MemberExposure
 from deniable.store import StoreError
 from deniable.training.attacked.targets import TargetSettings, fit
 
@@ -170,9 +170,12 @@ def test_a_model_without_the_noise_it_claims_exceeds_the_bound(overfitted: tuple
     assert told.proven is not None
     assert judged.advantage.low > told.proven.advantage
     beyond = structs.replace(told.attacks[0], advantage=judged.advantage, name=told.judged[0])
-    assert "which is more: the model was not trained as stated" in attack_words.proven_sentence(
-        told.replace(attacks=(beyond,))
-    )
+    exceeded = told.replace(attacks=(beyond,))
+    said = attack_words.proven_sentence(exceeded)
+    assert "More than is proven is the advantage: the model was not trained as stated" in said
+    people = MemberExposure(method="exact", delta=0.01, lira=(0.9,), observer=(0.6,), rank_correlation=None, surer=1)
+    assert "overstates" in attack_words.exposure_sentence(told.replace(attacks=(), exposure=people))
+    assert "overstates" not in attack_words.exposure_sentence(exceeded.replace(exposure=people))
 
 
 def test_shadows_that_do_not_match_are_named(

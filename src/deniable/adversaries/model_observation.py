@@ -34,7 +34,8 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-RECORDS_AT_ONCE = 1024
+RECORDS_AT_ONCE = 256
+"""What a convolution makes of so many stays in the cache: twice as fast as 1024."""
 LEAST_PROBABILITY = 1e-7
 """Of an estimator's class: forests and neighbours give 0, whose logarithm is infinite."""
 

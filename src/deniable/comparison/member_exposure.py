@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 from scipy.stats import rankdata
-from torch import nn
 
 from deniable.adversaries.shadow_recipes import fresh_copy
 from deniable.campaigns.exposure import exposure
@@ -31,8 +30,6 @@ def check_exposure(plan: AttackPlan) -> None:
         )
     if not plan.rules:
         raise ValueError(f"exposure needs shadow models, attack {plan.attack} has none: name strongest, all or lira")
-    if not isinstance(plan.model, nn.Module):
-        raise ValueError("exposure trains the model step by step: it must be an nn.Module")
 
 
 def expose_members(plan: AttackPlan, likelihoods: NDArray[np.float64], delta: float) -> MemberExposure:

@@ -213,10 +213,11 @@ def proven_sentence(document: AttackResult) -> str:
         f"{judged_name(document)} has{first} {gain.value:.3f} (limits {gain.low:.3f} to {gain.high:.3f}) and "
         f"{share(found.value)} (limits {share(found.low)} to {share(found.high)})"
     )
-    if _exceeds(row, proven):
+    if exceeded := _exceeded(row, proven):
         return (
-            f"{promised}; {measured}, which is more: the model was not trained as stated, or members and non-members "
-            "are not of one source."
+            f"{promised}; {measured}. More than is proven {'is' if len(exceeded) == 1 else 'are'} "
+            f"{' and '.join(exceeded)}: the model was not trained as stated, or members and non-members are not of one "
+            "source."
         )
     return (
         f"{promised}; {measured}. The gap is no reserve: the bound holds for the most exposed record and for an "
@@ -224,11 +225,13 @@ def proven_sentence(document: AttackResult) -> str:
     )
 
 
-def _exceeds(row: AttackRow, proven: ProvenLimits) -> bool:
-    """Whether a limit of the attack lies above what is proven."""
+def _exceeded(row: AttackRow, proven: ProvenLimits) -> list[str]:
+    """The figures of the attack whose lower limit lies above what is proven."""
     shown, most = row.epsilon_lower_bound.value or 0.0, proven.epsilon
-    rates = any(limits.low > bound.tpr for limits, bound in zip(row.tpr, proven.tpr, strict=True))
-    return rates or row.advantage.low > proven.advantage or (most is not None and shown > most)
+    found = ["the advantage"] * (row.advantage.low > proven.advantage)
+    for limits, bound in zip(row.tpr, proven.tpr, strict=True):
+        found += [f"the members found at {100 * bound.fpr:g} %"] * (limits.low > bound.tpr)
+    return found + ["the epsilon"] * (most is not None and shown > most)
 
 
 def _judged_row(document: AttackResult) -> AttackRow | None:
@@ -264,7 +267,7 @@ def exposure_sentence(document: AttackResult) -> str:
     half, half_of_observer = share(median(found.lira)), percent_at_most(median(found.observer))
     ranks = "does not vary" if found.rank_correlation is None else f"is {found.rank_correlation:+.2f}"
     surer = "no member" if found.surer == 0 else f"{found.surer:,} of {len(found.lira):,} members"
-    overstated = "" if found.surer == 0 else "; there it overstates"
+    overstated = "" if found.surer == 0 else f"; {_surer_than_proven(document)}"
     return (
         f"From 50 %, Bayesian LiRA becomes {share(max(found.lira))} sure of the member that it is surest of, by "
         f"likelihoods that are estimates and may be wrong; an observer of every step may become "
@@ -272,6 +275,14 @@ def exposure_sentence(document: AttackResult) -> str:
         f"{short(found.delta)}; {found.method}). Half of the members: at most {half} and {half_of_observer}. "
         f"LiRA is surer than that observer of {surer}{overstated}. The rank correlation of the two {ranks}."
     )
+
+
+def _surer_than_proven(document: AttackResult) -> str:
+    """What it means that LiRA is surer than the observer of every step."""
+    row, proven = _judged_row(document), document.proven
+    if row is not None and proven is not None and _exceeded(row, proven):
+        return "the observer's figures hold for a training as stated, which this model does not seem to have had"
+    return "there it overstates, if the model was trained as stated"
 
 
 def exposed_rows(document: AttackResult) -> Iterator[tuple[str, ...]]:

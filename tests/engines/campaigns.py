@@ -6,7 +6,9 @@ import json
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 
@@ -21,12 +23,12 @@ import deniable as dn
 from deniable.campaigns import audit as own_audit
 from deniable.comparison.own_model import attack
 from deniable.data import from_arrays
-from deniable.engines import Engine
+from deniable.engines import Engine, Local
 from deniable.evidence.anytime.watch import Watch
 from deniable.mechanisms import Training
 from deniable.scores import privacy_loss
 
-__all__ = ["CAMPAIGNS", "Answer"]
+__all__ = ["CAMPAIGNS", "Answer", "play_alone"]
 
 Answer = dict[str, Any]
 _TIMES = ("seconds", "trials_per_second", "finished", "out")
@@ -106,3 +108,11 @@ CAMPAIGNS: dict[str, Callable[[Engine, Path | None], Answer]] = {
     "examine": play_examination,
     "reproduce": play_reproduction,
 }
+
+
+@cache
+def play_alone(name: str) -> Answer:
+    """A campaign's answer in this process, which all engines are held against; as it comes back from JSON."""
+    with TemporaryDirectory() as place:
+        found: Answer = json.loads(json.dumps(CAMPAIGNS[name](Local(1), Path(place) / "alone")))
+    return found

@@ -12,11 +12,11 @@ from threading import Thread
 from typing import Any
 
 import pytest
-from campaigns import CAMPAIGNS, Answer
+from campaigns import CAMPAIGNS, Answer, play_alone
 from work import Squared, square, squares
 
 from deniable.campaigns.look import look
-from deniable.engines import Local, Shared, open_store, play_missing
+from deniable.engines import Shared, open_store, play_missing
 from deniable.store import SharedStore, Store, StoreError
 
 CHILD = """
@@ -45,11 +45,8 @@ def answers(shared_place: Path) -> list[dict[str, Answer]]:
 
 
 @pytest.mark.parametrize("name", CAMPAIGNS)
-def test_both_of_two_processes_come_to_the_answer_of_one(
-    name: str, answers: list[dict[str, Answer]], tmp_path: Path
-) -> None:
-    alone = json.loads(json.dumps(CAMPAIGNS[name](Local(1), tmp_path / "alone")))
-    assert [both[name] for both in answers] == [alone, alone]
+def test_both_of_two_processes_come_to_the_answer_of_one(name: str, answers: list[dict[str, Answer]]) -> None:
+    assert [both[name] for both in answers] == [play_alone(name)] * 2
 
 
 def test_the_status_of_somebody_else_s_training_shows_the_evidence_of_its_result(

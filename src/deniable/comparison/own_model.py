@@ -315,13 +315,16 @@ def _judge_plan(
 ) -> AttackResult:
     found, judged, shadows = plan.read(kept)
     main = [found[name][repeat] for repeat, name in enumerate(judged)]
-    counts: dict[str, Any] = {
+    asked = {
+        **plan.settings,
+        "delta": delta,
+        "confidence": confidence,
         "members": len(plan.members),
         "non_members": len(plan.non_members),
         "tested": len(main[0].scores),
+        "task": "regression" if plan.members.regression else "classification",
     }
-    counts["task"] = "regression" if plan.members.regression else "classification"
-    given = convert(plan.settings | {"delta": delta, "confidence": confidence} | counts, AttackInput)
+    given = convert(asked, AttackInput)
     right = ModelAccuracy(
         members=accuracy(plan.model, plan.members), non_members=accuracy(plan.model, plan.non_members)
     )

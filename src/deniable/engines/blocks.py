@@ -14,6 +14,7 @@ from deniable.engines.beside import Shared
 from deniable.engines.players import Playing
 from deniable.engines.protocol import Engine, Work
 from deniable.store import SharedStore, StoreError
+from deniable.store.records import Arrays
 
 __all__ = ["Campaign", "Certain", "Keeper", "arrays_of", "play_missing"]
 
@@ -167,6 +168,6 @@ class _Watch(Generic[T]):
         return self._is_certain or self._finished.count >= len(self.needed)
 
 
-def arrays_of(result: Any) -> dict[str, Any]:
+def arrays_of(result: Any) -> Arrays:
     """The arrays of a block's result, by name."""
     return {field.name: getattr(result, field.name) for field in fields(result)}

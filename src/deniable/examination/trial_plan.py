@@ -24,6 +24,7 @@ from deniable.examination.twins.twin_run import Run
 from deniable.examination.twins.twins import FAILS, Twins
 from deniable.examination.updates.post_processing import Pair, PostProcessing, find_post_processing
 from deniable.store import CampaignStore
+from deniable.store.records import Arrays
 from deniable.training.gradients import trainable
 
 __all__ = ["GAME_SHARE", "diagnose_trials", "early_end_note", "game_confidence", "looks", "play_trials"]
@@ -160,7 +161,7 @@ class _InMemory:
     """Finished trials, for the next look, where no directory keeps them."""
 
     def __init__(self) -> None:
-        self._trials: dict[int, dict[str, Any]] = {}
+        self._trials: dict[int, Arrays] = {}
 
     def finished_blocks(self) -> list[int]:
         """Their numbers."""
@@ -169,7 +170,7 @@ class _InMemory:
     def __contains__(self, number: int) -> bool:
         return number in self._trials
 
-    def load(self, number: int) -> dict[str, Any]:
+    def load(self, number: int) -> Arrays:
         """The arrays of one."""
         return self._trials[number]
 
@@ -200,6 +201,8 @@ def diagnose_trials(
     with torch.no_grad():
         level = spent / NUMBER
         again = cache(partial(look_at_trials, game)) if looking is None else looking
-        others: dict[str, Any] = {"twins": twins, "alone": alone, "torn": torn, "looking": again}
-        evidence = Evidence.of(game.claim, shapes, sketch, members, examined, level=level, **others)
+        evidence = Evidence.of(
+            game.claim, shapes, sketch, members, examined,
+            level=level, twins=twins, alone=alone, torn=torn, looking=again,
+        )  # fmt: skip
         return diagnose(evidence, spent if false_alarms is None else false_alarms)

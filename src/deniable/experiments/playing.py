@@ -44,6 +44,7 @@ from deniable.experiments.item import present
 from deniable.mechanisms import Adjacency, Training
 from deniable.promises import Belief
 from deniable.scores import privacy_loss
+from deniable.store.records import Arrays
 from deniable.training import Neighbours, TrainingSettings, run_block
 from deniable.training.attacked.targets import quality
 from deniable.training.engine import usual_block
@@ -59,8 +60,6 @@ WORTH_A_WORKER = 20
 """Blocks; fewer take less time than starting a process."""
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 BINS = 50
-
-Arrays = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import Any, get_args
@@ -217,10 +217,10 @@ def make_plan(
     )
 
 
-def _of_one_length(settings: Sequence[Setting], given: dict[str, Any]) -> tuple[Setting, ...]:
+def _of_one_length(settings: Sequence[Setting], given: Mapping[str, Sequence[float] | None]) -> tuple[Setting, ...]:
     """Accounted runs must all have the same privacy loss: one batch and one number of epochs."""
     for name in ("batch", "epochs"):
-        if given[name] is not None and len(set(given[name])) > 1:
+        if len(set(given[name] or ())) > 1:
             raise ValueError(f"{name} must be one value where tuning is accounted: every run has the same privacy loss")
     batch, epochs = min(one.batch for one in settings), max(one.epochs for one in settings)
     return tuple(one for one in settings if (one.batch, one.epochs) == (batch, epochs))

@@ -92,7 +92,7 @@ def choose_settings(
     return found
 
 
-def list_promises(name: str, bounds: Iterable[float] | None, parameters: dict[str, Any]) -> tuple[Promise, ...]:
+def list_promises(name: str, bounds: Iterable[float] | None, parameters: Mapping[str, float]) -> tuple[Promise, ...]:
     """The promises of this kind, strictest first."""
     entry = SCORES[one_of("promise", name, tuple(SCORES))]
     asked: dict[str, Any] = {at: parameters.get(at, USUAL_PARAMETERS.get(at)) for at in entry.parameter_names()}

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 import msgspec
 import numpy as np
@@ -27,6 +27,7 @@ __all__ = [
     "THRESHOLDS",
     "WAYS_TO_SUM",
     "RecordGradients",
+    "RecordProducts",
     "RecordShares",
     "fit_shares",
     "products_of_norms",
@@ -95,6 +96,14 @@ class RecordGradients:
         """Which of so many numbers are held of so many records; None for all."""
         held = max(1, _NUMBERS_HELD // max(1, records))
         return None if held >= numbers else torch.linspace(0, numbers - 1, held, dtype=torch.float64).long()
+
+
+class RecordProducts(TypedDict, total=False):
+    """Fields of `ExaminedStep` that follow from single records' gradients; none where these are not known."""
+
+    ways: tuple[tuple[float, float], ...]
+    norms: tuple[tuple[float, float], ...]
+    shares: RecordShares | None
 
 
 def fit_shares(gradients: RecordGradients, residual: Tensor, clip: float) -> RecordShares | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 import torch
@@ -96,6 +96,16 @@ class StepBefore:
         return tuple(weights.take(part) for part in (noise, self.clean, every, self.unclipped))
 
 
+class StepProducts(TypedDict):
+    """Fields of `ExaminedStep` that `inner_products` finds."""
+
+    residual: tuple[float, ...]
+    sizes: tuple[int, ...]
+    gram: tuple[float, ...]
+    by_parameter: tuple[tuple[float, ...], ...]
+    fourth: float
+
+
 def inner_products(
     parameters: Sequence[Tensor],
     gradients: Sequence[Tensor],
@@ -105,7 +115,7 @@ def inner_products(
     sums: BatchSums,
     before: StepBefore,
     every: Sequence[Tensor] = (),
-) -> dict[str, Any]:
+) -> StepProducts:
     """Fields of `ExaminedStep`, parameter by parameter, so that no more than one is held in full.
 
     `every`: the mean clipped gradient of all records, flat, where it was computed.

@@ -32,7 +32,12 @@ from deniable.examination.recorded.initial_weights import InitialFinding, what_w
 from deniable.examination.recorded.left_out_batches import LeftOutBatches
 from deniable.examination.recorded.number_counts import are_centred, count_numbers
 from deniable.examination.recorded.other_records import OtherRecords, mean_figures
-from deniable.examination.recorded.record_shares import fit_shares, products_of_norms, products_of_ways
+from deniable.examination.recorded.record_shares import (
+    RecordProducts,
+    fit_shares,
+    products_of_norms,
+    products_of_ways,
+)
 from deniable.examination.recorded.recording import Recording, RunEnd, RunStart, StepTaken
 from deniable.examination.recorded.run_record import (
     UNEXPLAINED_MOVE,
@@ -298,7 +303,7 @@ class RunWatcher:
         """The noisy sum, at the weights that are looked at."""
         return torch.cat([looked_at(g, at) for g, at in zip(gradients, self._places, strict=True)]).double() * divisor
 
-    def _of_records(self, items: list[Any], gradients: list[Tensor], divisor: float, sums: BatchSums) -> dict[str, Any]:
+    def _of_records(self, items: list[Any], gradients: list[Tensor], divisor: float, sums: BatchSums) -> RecordProducts:
         """Fields of `ExaminedStep` for a clipping norm of all parameters together."""
         if not items or isinstance(self._optimizer.clips(self._parameters), list):
             return {}

@@ -50,7 +50,7 @@ class DenseEpochs:
         dense: list[Tensor | None] = [records, None, None, None]
         self._records = [*([None, *lists] if lists else dense), columns.labels.contiguous()]
         self._values = [_pack(layers), *(torch.zeros_like(_pack(layers)) for _ in range(2))]
-        widths = [_padded(layer.weights[0].shape[1]) for layer in layers]
+        widths = [_pad_to_lanes(layer.weights[0].shape[1]) for layer in layers]
         biased = [len(layer.weights) == 2 for layer in layers]
         self._sizes = bool(lists), course.optimizer == "adam", classes, len(layers), *widths, *biased
         self._features = records.shape[1]
@@ -77,14 +77,14 @@ class DenseEpochs:
             start += (inputs + 1) * width
 
 
-def _padded(width: int) -> int:
+def _pad_to_lanes(width: int) -> int:
     return -(-width // LANES) * LANES
 
 
 def _shape(layer: Dense, layers: list[Dense]) -> tuple[int, int]:
     """Inputs and units as the kernel has them."""
     units, features = layer.weights[0].shape[1:]
-    return features if layer is layers[0] else _padded(features), _padded(units)
+    return features if layer is layers[0] else _pad_to_lanes(features), _pad_to_lanes(units)
 
 
 def _pack(layers: list[Dense]) -> Tensor:

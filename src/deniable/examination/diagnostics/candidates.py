@@ -212,17 +212,16 @@ def place(name: str) -> int:
     return VECTORS.index(name)
 
 
-def left_over(**coefficients: float) -> Array:
-    """Applied minus a combination of vectors."""
+def left_over(name: str) -> Array:
+    """The applied sum less this vector, as coefficients of `VECTORS`."""
     parts = np.zeros(len(VECTORS))
     parts[place("applied")] = 1
-    for name, coefficient in coefficients.items():
-        parts[place(name)] -= coefficient
+    parts[place(name)] -= 1
     return parts
 
 
 def sum_candidate(name: str, about: str = "", sentence: str = "", fitted: int = 0, weakens: bool = True) -> Candidate:
-    return Candidate(name, about, sentence, left_over(**{name: 1.0}), fitted, weakens)
+    return Candidate(name, about, sentence, left_over(name), fitted, weakens)
 
 
 def all_candidates(gram: Array, evidence: Evidence) -> Iterator[Candidate]:
@@ -250,8 +249,8 @@ def other_norms(gram: Array) -> Iterator[Candidate]:
     """Another clipping norm; between two that are computed, the sum is taken to be on the line between theirs."""
     for low, high in pairwise(CLIPS):
         ends = f"clipped at {low:g} x", f"clipped at {high:g} x"
-        start = left_over(**{ends[0]: 1.0})
-        step = left_over(**{ends[1]: 1.0}) - start
+        start = left_over(ends[0])
+        step = left_over(ends[1]) - start
         length = float(step @ gram @ step)
         share = float(np.clip(-(start @ gram @ step) / max(length, 1e-300), 0, 1))
         norm = low + share * (high - low)
@@ -267,7 +266,7 @@ def _norm_sentence(norm: float) -> str:
 
 def _multiples(gram: Array) -> Iterator[Candidate]:
     """The claimed sum plus a fitted multiple of something else."""
-    clean = left_over(clean=1.0)
+    clean = left_over("clean")
     for name, about, sentence in _ADDED:
         along = ADDED_DIRECTIONS[name]
         length = float(along @ gram @ along)

@@ -253,7 +253,7 @@ class RunWatcher:
         if self._refusal:
             return batch, None, None
         number, clips = len(self._recording.steps), self._optimizer.clips(self._parameters)
-        batch, left_out = self._left_out.split(batches, self._applied(gradients, divisor), self._sums)
+        batch, left_out = self._left_out.split(batches, self._noisy_sum(gradients, divisor), self._sums)
         items, sums = [self._used.data[int(i)] for i in batch], self._sums(batch)
         others = self._others.sums(self.model, self._loss, clips, self._places, len(batch))
         every = self._others.mean(others)
@@ -299,8 +299,8 @@ class RunWatcher:
         items, clips = [self._used.data[int(i)] for i in batch], self._optimizer.clips(self._parameters)
         return recompute_sums(self.model, items, self._loss, clips, self._places)
 
-    def _applied(self, gradients: list[Tensor], divisor: float) -> Tensor:
-        """The noisy sum, at the weights that are looked at."""
+    def _noisy_sum(self, gradients: list[Tensor], divisor: float) -> Tensor:
+        """As it was applied, at the weights that are looked at."""
         return torch.cat([looked_at(g, at) for g, at in zip(gradients, self._places, strict=True)]).double() * divisor
 
     def _of_records(self, items: list[Any], gradients: list[Tensor], divisor: float, sums: BatchSums) -> RecordProducts:
@@ -318,7 +318,7 @@ class RunWatcher:
 
     def _residual(self, gradients: list[Tensor], divisor: float, sums: BatchSums) -> Tensor:
         """At the weights that are looked at."""
-        return self._applied(gradients, divisor) - torch.cat([c.flatten() for c in sums.clean]).double()
+        return self._noisy_sum(gradients, divisor) - torch.cat([c.flatten() for c in sums.clean]).double()
 
     def _why_not(self, batch: Sequence[int]) -> str:
         """Why gradients cannot be recomputed; empty where they can."""

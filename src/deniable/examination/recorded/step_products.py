@@ -104,6 +104,7 @@ class StepProducts(TypedDict):
     gram: tuple[float, ...]
     by_parameter: tuple[tuple[float, ...], ...]
     fourth: float
+    total: float
 
 
 def inner_products(

@@ -161,9 +161,10 @@ class PrivacyLoss:
         The value is `tpr_bound`; the error reaches down to the rate that some attack surely has.
         """
         top = self.tpr_bound(fpr)
+        surely_told = max(pair.least_escape for pair in self._directions)
         if not 0 < fpr < 1:
-            return Upper(top)
-        points = [(0.0, max(pair.escape for pair in self._directions)), (1.0, 1.0)]
+            return Upper.between(top if fpr else surely_told, top)
+        points = [(0.0, surely_told), (1.0, 1.0)]
         if not self._is_apart(fpr):
             points += [point for test in self._tests(fpr) for point in test.points()]
         if _rate_reached(fpr, points) < _NEARLY * top:

@@ -371,3 +371,27 @@ def test_unlikely_numbers_of_a_persons_records_tell_most_far_out():
     found = PL(G(noise).subsampled(sampling), "zero-out").exceedance(loss)
     assert found.least <= truth <= found
     assert found < 1.001 * truth
+
+
+@pytest.mark.parametrize("rho", [1e-300, 1e-39, 1e-23])
+def test_a_guarantee_of_next_to_nothing_reaches_down_to_guessing(rho):
+    """What round-off counts as told was said to be told for sure: 1.0000013e-9 at least, for 1e-9."""
+    rate = 1e-9
+    found = PL(dn.ConcentratedDP(rho), "add-remove").tpr(rate)
+    assert found.least <= rate * (1 + 1e-9)
+    assert rate <= found < rate * 1.01
+    assert PL(dn.ConcentratedDP(rho), "add-remove").tpr(0.0).least == 0
+
+
+def test_no_divergence_is_no_loss():
+    """epsilon(0) was infinite."""
+    for release in (dn.ConcentratedDP(0.0), dn.RenyiDP([1.5, 3.0], [0.0, 1.0]), dn.ConcentratedDP(0.0).composed(3)):
+        assert PL(release, "add-remove").epsilon(0.0) == 0
+        assert PL(release, "add-remove").tpr(0.01) == pytest.approx(0.01, rel=1e-12)
+
+
+@pytest.mark.filterwarnings("error")
+def test_losses_far_beyond_a_faint_gaussian():
+    """k / mu overflowed with a warning."""
+    release = dn.compose(dn.RandomizedResponse(1e6).composed(2), G(1e15).composed(9), G(1e15).subsampled(0.1))
+    assert PL(release, "zero-out").pair.tail(1e300) == 0

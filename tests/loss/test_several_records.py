@@ -308,3 +308,26 @@ def test_ten_batches_of_four_records_are_told_apart():
     """.9999999968 with an error of 9e-12: two hundred standard deviations leave less than 1e-12."""
     release = dn.Gaussian(0.2).subsampled(dn.Poisson(records_per_person=4, rate=0.999)).composed(10)
     assert dn.privacy_loss(release, "zero-out").pair.hockey_stick(-0.30316573431357713) > 1 - 1e-12
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "zero-out", "replace"])
+@pytest.mark.parametrize("release", [dn.Gaussian(1.0), dn.Laplace(1.0)])
+def test_a_poisson_sample_of_a_poisson_sample_is_one(release, adjacency):
+    """With several records it ended with a TypeError about compositions."""
+    several = {"records_per_person": 3}
+    once = dn.privacy_loss(release.subsampled(dn.Poisson(0.1, **several)), adjacency).advantage()
+    within = release.subsampled(dn.Poisson(0.5, **several)).subsampled(0.2)
+    around = release.subsampled(0.2).subsampled(dn.Poisson(0.5, **several))
+    for twice in (within, around):
+        found = dn.privacy_loss(twice, adjacency).advantage()
+        assert once <= found <= once * (1 + 1e-12)
+
+
+def test_samples_of_other_samples_are_refused():
+    fixed = dn.FixedSize(batch=2, records=10)
+    with pytest.raises(dn.checks.RefusedError, match="FixedSize samples is not proved"):
+        dn.Gaussian(1.0).subsampled(fixed).subsampled(0.1)
+    with pytest.raises(dn.checks.RefusedError, match="must be 3 as in the sample within"):
+        dn.Gaussian(1.0).subsampled(dn.Poisson(0.1, records_per_person=3)).subsampled(
+            dn.Poisson(0.1, records_per_person=2)
+        )

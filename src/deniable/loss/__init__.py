@@ -118,7 +118,7 @@ def _merge_steps(mechanism: Mechanism, adjacency: Adjacency) -> list[tuple[Step,
         else:
             counts[_step(part, adjacency)] += steps
     if curves:
-        counts[step_of_renyi(reduce(add_guarantees, curves))] += 1
+        counts[_step_of_curve(reduce(add_guarantees, curves))] += 1
     gaussian = sqrt(sum(count * step.mu**2 for step, count in counts.items() if isinstance(step, GaussianStep)))
     hidden = sum(count * log1p(-step.hidden) for step, count in counts.items() if _is_flat(step) and step.hidden < 1)
     certain = any(count and _is_flat(step) and step.hidden == 1 for step, count in counts.items())
@@ -144,6 +144,11 @@ def _renyi_curve(mechanism: Mechanism, adjacency: Adjacency) -> RenyiCurve:
         case RepeatAndSelect():
             return _selected_curve(mechanism, adjacency)
     raise TypeError(f"no Renyi divergences of {type(mechanism).__name__}")
+
+
+def _step_of_curve(curve: RenyiCurve) -> Step:
+    """Of a guarantee; where the divergence of some order is 0, both sides are the same."""
+    return NOTHING if min(curve.epsilons) == 0 else step_of_renyi(curve)
 
 
 def _selected_curve(mechanism: RepeatAndSelect, adjacency: Adjacency) -> RenyiCurve:
@@ -197,7 +202,7 @@ def _step(mechanism: Mechanism, adjacency: Adjacency) -> Step:
     if isinstance(mechanism, Subsampled):
         return _sample_step(mechanism, adjacency)
     if isinstance(mechanism, RepeatAndSelect):
-        return step_of_renyi(_selected_curve(mechanism, adjacency))
+        return _step_of_curve(_selected_curve(mechanism, adjacency))
     step = _noise_step(mechanism) or _guarantee_step(mechanism)
     if step is None:
         raise TypeError(f"cannot compose {type(mechanism).__name__}: use compose(...) and .composed(steps)")
@@ -240,9 +245,9 @@ def _guarantee_step(mechanism: Mechanism) -> Step | None:
         case PmfPair(own, null):
             step = step_of_masses(own, null)
         case ConcentratedDP(rho):
-            step = step_of_renyi(concentrated_orders(rho))
+            step = _step_of_curve(concentrated_orders(rho))
         case RenyiDP(orders, epsilons):
-            step = step_of_renyi(RenyiCurve(orders, epsilons))
+            step = _step_of_curve(RenyiCurve(orders, epsilons))
     return step
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import nextafter
 
-from deniable.checks import probability, refuse, whole
+from deniable.checks import RefusedError, probability, refuse, whole
 from deniable.mechanisms.mechanism import Composed, Mechanism
 
 __all__ = [
@@ -236,10 +237,35 @@ class Sampled(Mechanism):
 
 
 def sample_by(mechanism: Mechanism, sampling: Sampling | float) -> Mechanism:
-    """The mechanism on samples; a rate is that of a Poisson sample."""
-    if isinstance(sampling, Poisson) and sampling.records_per_person == 1:
-        return Subsampled(mechanism, sampling.rate)
-    return Sampled(mechanism, sampling) if isinstance(sampling, Sampling) else Subsampled(mechanism, sampling)
+    """The mechanism on samples; a rate is that of a Poisson sample, and a Poisson sample of Poisson samples is one."""
+    drawn = sampling if isinstance(sampling, Sampling) else Poisson(sampling)
+    if isinstance(drawn, Poisson) and (inner := _poisson_of(mechanism)) and _has_several(drawn, inner):
+        return sample_by(mechanism.mechanism, _draw_twice(drawn, inner))  # type: ignore[attr-defined]
+    if isinstance(drawn, Poisson) and drawn.records_per_person == 1:
+        return Subsampled(mechanism, drawn.rate)
+    return Sampled(mechanism, drawn)
+
+
+def _poisson_of(mechanism: Mechanism) -> Poisson | None:
+    """The Poisson sample on which it runs."""
+    if isinstance(mechanism, Subsampled):
+        return Poisson(mechanism.rate)
+    return mechanism.sampling if isinstance(mechanism, Sampled) and isinstance(mechanism.sampling, Poisson) else None
+
+
+def _has_several(outer: Poisson, inner: Poisson) -> bool:
+    return max(outer.records_per_person, inner.records_per_person) > 1
+
+
+def _draw_twice(outer: Poisson, inner: Poisson) -> Poisson:
+    """Every record passes both samples; neighbours differ in all of a person's records, which one of them names."""
+    named = {outer.records_per_person, inner.records_per_person} - {1}
+    if len(named) > 1:
+        expected = f"{inner.records_per_person} as in the sample within"
+        raise refuse("records_per_person", outer.records_per_person, expected)
+    rate = outer.rate * inner.rate
+    both = nextafter(rate, 1.0) if min(outer.rate, inner.rate) > 0 and max(outer.rate, inner.rate) < 1 else rate
+    return Poisson(both, records_per_person=max(named))
 
 
 def samplings_of(mechanism: Mechanism) -> list[Sampling]:
@@ -253,4 +279,9 @@ def _refuse_composed(mechanism: Mechanism) -> None:
         raise ValueError(
             "subsample each step, then compose: write mechanism.subsampled(rate).composed(steps); "
             "a composition run on one single sample has no exact loss here"
+        )
+    if isinstance(mechanism, Sampled):
+        raise RefusedError(
+            f"a sample of a release on {type(mechanism.sampling).__name__} samples is not proved: write "
+            "mechanism.subsampled(sampling), which joins Poisson samples, or sample once"
         )

@@ -31,7 +31,8 @@ _MOST_GROWTH = 2.0  # mu Y sqrt(c): by which |e^{cL}| grows above the axis, at m
 _PROBES = 257
 _KINK_NATS = 40.0  # around where P's and Q's shares in the mixture are equal; beyond, one of them is nothing
 _NODES, _WEIGHTS = leggauss(32)
-_NODE_COST = 4  # exponentials that a node's loss and weight are worth
+_NODE_COST = 4  # exponentials that a node's loss and weight are worth, ...
+_LINE_COST = 1_500  # ... and that laying out a line is
 _MOST_PANELS = 2**14
 _PANEL_SIGMAS = 4.0  # width of a panel of 32 nodes at most, ...
 _PANEL_NATS = 4.0  # ... in base losses, whose mixture is singular pi from the axis, ...
@@ -57,6 +58,7 @@ class HalfLine:
 
     def nodes(self, s: Numbers) -> tuple[Numbers, Numbers]:
         """Noise and the logarithms of quadrature weights, for moments at real s, or on one vertical line upwards."""
+        spend(_LINE_COST)
         x = self._probes[: 1 + self._last(s.real)]
         if not np.iscomplexobj(s):
             points, weights = self._across(x, 0.0)
@@ -139,6 +141,7 @@ class HalfLine:
         return heights.max(axis=1), heights[:, -1] if not self.least_decay else np.full(c.shape, -inf)
 
     def _heights(self, c: Floats) -> Floats:
+        spend(c.size * self._probes.size // 32)
         return np.asarray(np.multiply.outer(c, self._probe_losses) - self._probes**2 / 2)
 
     @cached_property
@@ -153,6 +156,7 @@ class HalfLine:
 
         `log_moment` is ln of the integral on the real axis; of a damped law, of the one that is damped by DAMPED_LESS.
         """
+        spend(omega.size)
         height = self._height(c, _DAMPED_TURN if self.least_decay else _MOST_TURN)
         turn, rate = self.mu * height, self.rate
         argument = float(np.arctan2(rate * np.sin(turn), 1 - rate + rate * np.cos(turn)))

@@ -57,6 +57,7 @@ def evenly_spaced(omega: Floats) -> bool:
 def _evenly(losses: Numbers, weights: Numbers, omega: Floats) -> Complexes:
     """From two short tables, of small multiples of the spacing and of large ones."""
     width = int(np.ceil(np.sqrt(omega.size)))
+    still_affordable()
     spend(losses.size * (4 + width // 8 + omega.size // 64))
     near = _powers(expm1(1j * (omega[1] - omega[0]) * losses), width + 1)
     far = _powers(near[..., -1, :], -(-omega.size // width))

@@ -21,6 +21,7 @@ __all__ = ["Blend"]
 
 _LARGE_NATS = 30.0  # moments up to e^30 are summed as differences from 1
 _SUNK = -0.9  # differences below have lost digits of their own
+_PART_COST = 100  # exponentials that asking one part is worth
 _UNSEEN = 1e-20  # of a sum: below its round-off
 
 
@@ -49,7 +50,7 @@ class Blend(Step):
 
     def _sum_parts(self, functional: Functional, k: Floats) -> Floats:
         """Of the likely ones first; a part is left out where its share alone shows that it adds nothing."""
-        spend(k.size * len(self.parts))
+        spend((k.size + _PART_COST) * len(self.parts))
         found = np.zeros(k.shape)
         most = np.exp(-np.maximum(k, 0.0)) if functional is NULL_TAIL else np.ones(k.shape)
         for share, step in self._by_share:

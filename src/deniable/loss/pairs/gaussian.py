@@ -28,7 +28,7 @@ class GaussianStep(Step):
 
     def sticks(self, k: Floats) -> Floats:
         """Phi(mu/2 - k/mu) - e^k Phi(-mu/2 - k/mu) (erratum 3), by scaled functions where it would cancel."""
-        a = self.mu / 2 - k / self.mu
+        a = self.mu / 2 - self._per_mu(k)
         right, left = np.minimum(a, 0.0), np.maximum(a, self.mu)
         with np.errstate(over="ignore", under="ignore"):
             null = erfcx((self.mu - np.minimum(a, self.mu)) / sqrt(2))  # times e^{-a^2/2} / 2 it is e^k Q(L > k)
@@ -42,13 +42,18 @@ class GaussianStep(Step):
         return 3 * EPS * (self.mu**2 / 2 + np.abs(k))
 
     def tails(self, t: Floats) -> Floats:
-        return np.asarray(ndtr(self.mu / 2 - t / self.mu))
+        return np.asarray(ndtr(self.mu / 2 - self._per_mu(t)))
 
     def null_tails(self, t: Floats) -> Floats:
-        return np.asarray(ndtr(-self.mu / 2 - t / self.mu))
+        return np.asarray(ndtr(-self.mu / 2 - self._per_mu(t)))
 
     def log_null_tails(self, t: Floats) -> Floats:
-        return np.asarray(log_ndtr(-self.mu / 2 - t / self.mu))
+        return np.asarray(log_ndtr(-self.mu / 2 - self._per_mu(t)))
+
+    def _per_mu(self, k: Floats) -> Floats:
+        """k / mu, which may be infinite beside large losses of other steps."""
+        with np.errstate(over="ignore"):
+            return np.asarray(k / self.mu)
 
     def cumulant(self, s: Complexes) -> Complexes:
         return np.asarray(0.5 * self.mu**2 * s * (s - 1))

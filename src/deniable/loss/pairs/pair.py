@@ -65,6 +65,11 @@ class Pair(ABC):
     """How far P(L = inf) may be off, relative to it: 0 where it is given."""
 
     @property
+    def least_escape(self) -> float:
+        """What P(L = inf) is at least."""
+        return self.escape * (1 - self.slip)
+
+    @property
     def most_variation(self) -> float:
         """A quick upper bound on the total variation between P and Q."""
         return 1.0
@@ -72,7 +77,7 @@ class Pair(ABC):
     @property
     def jump_test(self) -> tuple[float, float]:
         """False positive rate, at most, and true positive rate, at least, of one attack that is known at no cost."""
-        return 0.0, self.escape
+        return 0.0, self.least_escape
 
     def jump_test_near(self, fpr: float) -> tuple[float, float]:
         """The same of another such attack, whose rate is about `fpr`."""

@@ -34,6 +34,8 @@ class RenyiCurve(NamedTuple):
 
 ORDERS = 1 + np.geomspace(3e-3, 1e3, 110)  # at which curves are looked at: with any of them the bound holds
 _CLOSE_ORDERS = 1 + np.geomspace(3e-3, 1e3, 330)  # at which the error of looking at the others is found
+_TINY_RHO, _FEW_ORDERS = 1e-22, 4
+_NOTHING_TOLD = 1e-18  # nats: round-off hides such divergences
 _LEAST_LOG, _MOST_RATE = -667.0, 0.6  # a true positive rate below e^-667 is counted as told
 _RATES, _RATES_AT_FIRST = 2400, 240
 _LOGITS = -50.0, 34.0  # of true positive rates that are told apart from 0 and from 1
@@ -47,8 +49,9 @@ _ROUNDING = 1e-13
 
 
 def concentrated_orders(rho: float) -> RenyiCurve:
-    """rho-zCDP at many orders."""
-    return RenyiCurve(tuple(ORDERS.tolist()), tuple((rho * ORDERS).tolist()), rho)
+    """rho-zCDP at many orders; where rho is tiny the last ones forbid the most, and the others the same but slower."""
+    orders = ORDERS if rho > _TINY_RHO else ORDERS[-_FEW_ORDERS:]
+    return RenyiCurve(tuple(orders.tolist()), tuple((rho * orders).tolist()), rho)
 
 
 def add_guarantees(one: RenyiCurve, other: RenyiCurve) -> RenyiCurve:
@@ -158,6 +161,8 @@ def _logits_at_all_orders(log_fpr: Floats, logits: Floats, curve: RenyiCurve) ->
     """
     if curve.rho == 0:
         return logits
+    if max(curve.epsilons) < _NOTHING_TOLD:
+        return _logit(log_fpr)  # of a guess, which no order forbids
     known = np.array(curve.orders)
     orders = np.unique(np.concatenate([known, _CLOSE_ORDERS[known.max() > _CLOSE_ORDERS]]))
     gaps = np.diff(orders)

@@ -560,6 +560,20 @@ class ExtraRecord(Plain):
         return super().total(*(torch.cat(pair) for pair in zip((x, y), ExtraRecord.kept, strict=True)))
 
 
+class SignsOfOneSize(Plain):
+    """Noise of one size and random sign has no order that could come again."""
+
+    def noise(self, total: list[Tensor]) -> list[Tensor]:
+        return [z.sign() * NOISE * CLIP for z in super().noise(total)]
+
+
+class NormWithoutHead(Plain):
+    def total(self, x: Tensor, y: Tensor) -> list[Tensor]:
+        each = self.gradients(x, y)
+        lengths = torch.stack([g.flatten(1).norm(dim=1) for g in each[:2]], 1).norm(dim=1)
+        return [torch.einsum("n,n...->...", (CLIP / lengths.clamp(min=1e-9)).clamp(max=1), g) for g in each]
+
+
 class SeedFromRecords(Plain):
     def noise(self, total: list[Tensor]) -> list[Tensor]:
         self.generator.manual_seed(int(1e6 * float(self.x.abs().sum())) + self.step)
@@ -583,6 +597,8 @@ class HiddenRecord(Plain):
         (OncePerTwoSteps, "the same noise is used in several steps"),
         (UntilLossFalls, "the records decide how often random numbers are drawn"),
         (ExtraRecord, "a record is used that was not given"),
+        (SignsOfOneSize, "the noise is not Gaussian"),
+        (NormWithoutHead, "leaves out some parameters (norm without the last two of them)"),
         (SeedFromRecords, "its seed is made of the records"),
         (HiddenRecord, "records outside the batch are used"),
         (Uniform, "looks uniform"),

@@ -48,6 +48,13 @@ LOSSES = (0.1, 0.25, 0.5, 2.0, 4.0, 10.0)
 """Multiples of the loss that are tried."""
 VALUES = (1.0, 0.5, 0.25, 0.1)
 """Limits of single numbers that are tried, as multiples of the claimed norm."""
+COUNTED = {
+    "norm without the first": slice(1, None),
+    "norm without the first two": slice(2, None),
+    "norm without the last": slice(None, -1),
+    "norm without the last two": slice(None, -2),
+}
+"""Norms of some parameters that are tried for the norm of all."""
 GAMMA = 0.01
 """AUTO-S's usual one."""
 
@@ -56,6 +63,7 @@ _BY_FACTORS = (
     "normalised",
     "squared norm",
     "matrices only",
+    *COUNTED,
     "absolute norm",
     "largest number",
     "loss averaged",
@@ -232,11 +240,13 @@ def _by_factors(
     norms, size = every.norm(dim=1), max(1.0, float(include.sum()))
     drawn = norms[include > 0] if bool((include > 0).any()) else norms
     matrices = [g.flatten(1) for g in gradients if g.dim() > 2] or [every]
+    lengths = torch.stack([g.flatten(1).norm(dim=1) for g in gradients])
     factors = [
         *(_factors(norms, c * clip) for c in CLIPS),
         _factors(norms, clip, inf),
         _factors(norms.square(), clip),
         _factors(torch.cat(matrices, 1).norm(dim=1), clip),
+        *(_factors(lengths[part].norm(dim=0) if len(lengths[part]) else norms, clip) for part in COUNTED.values()),
         _factors(every.abs().sum(1), clip),
         _factors(every.abs().amax(1), clip),
         _factors(norms / size, clip) / size,

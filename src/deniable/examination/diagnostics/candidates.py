@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.examination.alternatives import AFTER, CLIPS, LOSSES, MICROBATCHES, MOMENTA, VALUES, VECTORS
+from deniable.examination.alternatives import AFTER, CLIPS, COUNTED, LOSSES, MICROBATCHES, MOMENTA, VALUES, VECTORS
 from deniable.examination.diagnostics.dependence import DEPENDS
 from deniable.examination.diagnostics.trial_evidence import Evidence
 from deniable.examination.updates.post_processing import ACCUMULATED, WEIGHTS_ADDED, YIELDED_MEAN
@@ -26,6 +26,7 @@ __all__ = [
     "SCALED",
     "Candidate",
     "all_candidates",
+    "named_candidate",
     "other_norms",
     "place",
     "sum_candidate",
@@ -132,6 +133,14 @@ _SUMMED = {
         "the norm that is clipped leaves out the biases, so the whole gradient is longer than the clipping norm: take "
         "the norm over all parameters",
     ),
+    **{
+        name: (
+            CLIPPING,
+            f"the norm that is clipped leaves out some parameters ({name} of them), so the whole gradient is longer "
+            "than the clipping norm: take the norm over all parameters",
+        )
+        for name in COUNTED
+    },
     "biases whole": (
         CLIPPING,
         "the biases' gradients are not clipped, only those of the other weights: clip the norm over all parameters",
@@ -222,6 +231,11 @@ def left_over(name: str) -> Array:
 
 def sum_candidate(name: str, about: str = "", sentence: str = "", fitted: int = 0, weakens: bool = True) -> Candidate:
     return Candidate(name, about, sentence, left_over(name), fitted, weakens)
+
+
+def named_candidate(name: str) -> Candidate:
+    """One of the known sums, with its sentence."""
+    return sum_candidate(name, *_SUMMED[name])
 
 
 def all_candidates(gram: Array, evidence: Evidence) -> Iterator[Candidate]:

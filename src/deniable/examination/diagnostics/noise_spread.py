@@ -222,7 +222,8 @@ def _scale_sentence(evidence: Evidence, overall: float, found: _Scales) -> str:
         return whole_steps if steps[odd_steps].min() < MISSING else _bare_sentence(evidence) or whole_steps
     if overall < NONE:
         return scale_cause(evidence, overall)
-    uneven = _uneven_sentence(found, overall, _noise_before_clipping(evidence, overall))
+    some = bare_share(evidence) > FEW + float((found.single < MISSING).mean())  # weights of steps that have noise, too
+    uneven = "" if some else _uneven_sentence(found, overall, _noise_before_clipping(evidence, overall))
     return _sized_sentence(evidence, found) or uneven or scale_cause(evidence, overall)
 
 

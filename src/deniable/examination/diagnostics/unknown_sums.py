@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from scipy.special import chdtr
 from torch import Tensor
 
+from deniable.examination.alternatives import COUNTED
 from deniable.examination.diagnostics import gradient, noise_spread
-from deniable.examination.diagnostics.candidates import CLAIMED, sum_candidate
+from deniable.examination.diagnostics.candidates import CLAIMED, Candidate, named_candidate, sum_candidate
 from deniable.examination.diagnostics.explanations import simplest
 from deniable.examination.diagnostics.trial_evidence import Diagnosis, Evidence
 from deniable.examination.twins.handed_twins import forgets_earlier_records
@@ -47,6 +48,8 @@ LONGER = 1.02
 """A share of the sum that is longer than this many clipping norms is not clipped."""
 MORE_THAN_NOISE = 1.2
 """So many times the claimed noise are partly a gradient, where another one than the claimed is summed."""
+EXPLAINED, EXPLAINED_PART = 1e-7, 1e-3
+"""Of a squared difference: what single precision leaves is less; and the part of it that another norm may leave."""
 UNUSED, OTHER_NOISE, ROUNDED = 1e-6, 0.1, 1e-4
 """The share of claimed differences below which records do not count; of the noise's length by which it is another one;
 and of a sum's length that rounding may be."""
@@ -98,6 +101,8 @@ def provoked_shares(evidence: Evidence) -> Diagnosis:
     usual, differences = evidence.twins, twins.differences
     if usual is not None and (text := usual.once("whole step", lambda: _whole_step_depends(usual, twins, differences))):
         return Diagnosis(PROVOKED, 0.0, "another one", expected, f"{about} {text}", weakens=True)
+    if twins.fits and (hidden := _norm_of_some(twins)) is not None:
+        return Diagnosis(PROVOKED, 0.0, "another one", expected, f"{about} {hidden.sentence}", weakens=True)
     if twins.fits:
         return Diagnosis(PROVOKED, 1.0, "the same", expected)
     found = None if twins.exact is None else simplest(replace(evidence, twins=twins), twins.exact)
@@ -108,6 +113,17 @@ def provoked_shares(evidence: Evidence) -> Diagnosis:
     if found is not None and (found.weakens == weakens or not found.rough):
         text, weakens = found.sentence, found.weakens
     return Diagnosis(PROVOKED, 0.0, "another one", expected, f"{about} {text}", weakens=weakens)
+
+
+def _norm_of_some(twins: Twins) -> Candidate | None:
+    """The norm of some parameters that explains what the norm of all leaves, however little that is; None: nothing."""
+    differences = twins.differences
+    left = 0.0 if differences is None else float(differences[0, 0] - 2 * differences[0, 1] + differences[1, 1])
+    exact = None if differences is None or left <= EXPLAINED * float(differences[0, 0]) else twins.exact
+    if exact is None:
+        return None
+    best = min(map(named_candidate, COUNTED), key=lambda one: one.left(exact))
+    return best if best.left(exact) < EXPLAINED_PART * left else None
 
 
 def _whole_step_depends(usual: Twins, provoked: Twins, differences: NDArray[np.float64]) -> str:

@@ -35,7 +35,8 @@ class Provocation:
 
     base: dict[int, StandIn]
     contents: tuple[StandIn, ...]
-    """One for each of `LADDER_NORMS`, as nearly as can be made, and one of every label with a long gradient."""
+    """One for each of `LADDER_NORMS`, as nearly as can be made; and of every label one with a long gradient, and one
+    whose features are all alike: of a text of one word, that word's gradient is long."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,7 @@ def _ladder(run: Run, tried: _Tried, clip: float) -> Iterator[StandIn]:
     for label in torch.unique(tried.labels):
         best = tried.nearest(LONG_NORMS, label)
         yield tried.records[best], tried.labels[best]
+        yield torch.full_like(tried.records[best], float(tried.records[best].flatten()[0])), tried.labels[best]
 
 
 def _change_record(run: Run, column: int, clip: float) -> _Tried:

@@ -21,6 +21,9 @@ __all__ = [
 _UNDRAWN = "records that no batch has drawn"
 
 
+ONE_FACTOR = 0.02
+"""Rates that differ by a factor have one factor in all steps if it varies by this share of its distance from 1: rates
+that follow the noisy gradients differ by others."""
 _UNHIDDEN = "which no noise hides: only batches, noise and public data may decide"
 
 
@@ -144,7 +147,7 @@ def _different_rates(one: Run, two: Run, what: str) -> str:
     ratio = second[:steps][told] / first[:steps][told]
     if len(ratio) > 1:
         rounding = 1e-4 + max(_rounding(one.seen, steps), _rounding(two.seen, steps))
-        if abs(ratio.mean() - 1) > 3 * rounding and ratio.std() <= max(0.1 * abs(ratio.mean() - 1), rounding):
+        if abs(ratio.mean() - 1) > 3 * rounding and ratio.std() <= max(ONE_FACTOR * abs(ratio.mean() - 1), rounding):
             return _rates_sentence(first[:steps][told][0], second[:steps][told][0], what)
     return _different_first_rate(one, two, what) if same_weights(one, two) else ""
 

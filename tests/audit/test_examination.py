@@ -151,7 +151,7 @@ def test_opacus_loops_are_consistent(optimizer: str, batch: int | None) -> None:
 
 
 def test_a_resumed_examination_equals_an_uninterrupted_one(tmp_path: Path) -> None:
-    times, heard = {"seconds", "trials_per_second", "finished"}, []
+    times, heard = {"seconds", "trials_per_second", "forecast", "finished"}, []
 
     def stop(done: int, total: int) -> None:
         if done == 7:

@@ -13,6 +13,7 @@ import pytest
 import deniable as dn
 from deniable.examination import forecast as room
 from deniable.examination.forecast import Forecast
+from deniable.results.audit_result import AuditResult
 from deniable.training import Neighbours
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
@@ -32,6 +33,13 @@ def test_one_trial_tells_how_long_all_take(monkeypatch: pytest.MonkeyPatch, capl
     assert found.words in found.words_of_bar()
     assert found.words in caplog.text
     assert played == [1, 1]
+
+
+def test_a_person_at_a_terminal_reads_it(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    found = Forecast(workers=1)
+    found.time_trial(lambda: None, 10)
+    assert capsys.readouterr().err == f"Examination: {found.words}.\n"
 
 
 def test_a_long_trial_is_timed_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,5 +69,8 @@ def test_further_looks_train_no_twins_again() -> None:
             processes=1, delta=1e-3, stop=stop,
         )  # fmt: skip
         assert found.verdict == "consistent"
+        assert isinstance(found, AuditResult)
+        assert found.forecast is not None
+        assert found.forecast.startswith("about ")
         number.append(len(trainings))
     assert number[0] == number[1]

@@ -31,7 +31,7 @@ from deniable.scores import privacy_loss
 __all__ = ["CAMPAIGNS", "Answer", "play_alone"]
 
 Answer = dict[str, Any]
-_TIMES = ("seconds", "trials_per_second", "finished", "out")
+_TIMES = ("seconds", "trials_per_second", "forecast", "finished", "out")
 
 
 def plain(result: Any) -> Answer:

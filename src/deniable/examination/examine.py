@@ -87,7 +87,8 @@ def examine(
     Guarantee: a training that is as claimed gets another verdict than *consistent* or *cannot judge* with probability
     at most 1 - `confidence`, of which the diagnostics have a fifth, and watch and limits half of the rest each.
 
-    The result depends on the settings alone but for `seconds` and `trials_per_second`.
+    The result depends on the settings alone but for `seconds`, `trials_per_second` and `forecast`, which a person at a
+    terminal also reads before the trials start.
 
     Args:
         data: A watched run or its file; or a name, file or function of which D is a part, D' its most dissimilar
@@ -218,7 +219,8 @@ def _play_and_judge(
     early = (early_end_note(len(examined), game.trials),) if 0 < len(examined) < game.trials else ()
     seconds = perf_counter() - started
     speed = max(0, len(examined) - before) / seconds
-    return found.replace(notes=(*found.notes, *early), confidence=confidence, seconds=seconds, trials_per_second=speed)
+    times: dict[str, Any] = {"seconds": seconds, "trials_per_second": speed, "forecast": forecast.words or None}
+    return found.replace(notes=(*found.notes, *early), confidence=confidence, **times)
 
 
 def _watches(game: Examination, claimed: Mechanism, confidence: float) -> Callable[[], Watch]:

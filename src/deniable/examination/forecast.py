@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable
 from time import perf_counter
 
@@ -30,6 +31,8 @@ class Forecast:
         about = f"about {_duration(most)} for {trials:,} trials, fewer where a leak is certain"
         self.words = f"{about}, and up to {_duration(others)} for twins and causes"
         _log.info("examination: %s", self.words)
+        if sys.stderr.isatty():  # a bar goes when it is done, this line stays
+            print(f"Examination: {self.words}.", file=sys.stderr)
 
     def words_of_bar(self) -> str:
         """What a bar says while the trials are played."""

@@ -278,6 +278,8 @@ class AuditResult(Result, frozen=True, kw_only=True, tag="deniable/audit/2"):
     provenance: Provenance | None = None
     seconds: float | None = None
     trials_per_second: float | None = None
+    forecast: str | None = None
+    """How long an examination said that it would take, before it started."""
     finished: str | None = None
 
     @property

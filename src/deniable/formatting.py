@@ -10,6 +10,7 @@ __all__ = [
     "as_given",
     "at_least",
     "at_most",
+    "begin_sentence",
     "chance",
     "count_of",
     "percent_as_given",
@@ -100,6 +101,11 @@ def short(value: float) -> str:
     parts = 1 / Decimal(value)
     whole = parts.to_integral_value()
     return f"1/{whole:,}" if abs(parts - whole) <= parts * _NOISE_OF_FLOATS else at_most(value)
+
+
+def begin_sentence(text: str) -> str:
+    """With a large first letter, and all others as they are: TPR and names keep theirs."""
+    return text[:1].upper() + text[1:]
 
 
 def count_of(number: int, noun: str) -> str:

@@ -50,6 +50,15 @@ def test_axe_finds_nothing_serious_and_nothing_leaves(browser: Any, page: Path, 
     shown.close()
 
 
+def test_the_decision_is_on_the_first_screen(browser: Any, runs: dict[str, Path]) -> None:
+    """It stood below every caution and figure, and below the fold of a small desk."""
+    shown = browser.new_page(viewport={"width": 1366, "height": 768})
+    shown.goto((runs["audit"] / "report.html").as_uri())
+    place = shown.locator(".decided").bounding_box()
+    assert place["y"] + place["height"] < 768 / 2
+    shown.close()
+
+
 @pytest.mark.parametrize("width", [360, 768, 1280])
 def test_nothing_overflows(browser: Any, page: Path, width: int) -> None:
     shown = browser.new_page(viewport={"width": width, "height": 800})

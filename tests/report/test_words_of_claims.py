@@ -11,6 +11,7 @@ from msgspec import structs
 pytest.importorskip("torch", reason="audits need the extra 'train'")
 
 from deniable.campaigns.provenance import python_call
+from deniable.formatting import begin_sentence
 from deniable.report.chapters import audit_chapter as chapters
 from deniable.report.chapters.chapter import Section
 from deniable.report.chapters.frontier_chapter import _cautions, _judging_records
@@ -27,7 +28,7 @@ from deniable.report.words.assumptions import audit_assumptions
 from deniable.results.audit_result import Diagnostics
 from deniable.results.audit_result import Test as Diagnosed
 from deniable.results.shared import Ends, EpsilonBound, Watched
-from deniable.utility.knee import NO_SPREAD, find_knee, tell_measure
+from deniable.utility.knee import NO_SPREAD, find_knee, name_bound, tell_measure
 from tests.report.test_words_follow_numbers import audited, undrawn_chapters
 
 __all__ = ["undrawn_chapters"]
@@ -175,16 +176,19 @@ def test_a_call_names_the_function_that_has_these_arguments() -> None:
 
 def _frontier(*lost: Ends | None) -> Any:
     """Promises that are all cheap by their means; without noise 80 %, and 50 % by the most common class."""
-    levels = tuple(Some(bound=float(place), lost=ends) for place, ends in enumerate(lost))
     free, base = Some(mean=0.8, low=0.79, high=0.81), Some(mean=0.5)
-    measures = {id(free): free, id(base): base}
+    quality = Some(accuracy=free)
+    levels = tuple(
+        Some(bound=float(place), lost=ends, strength=None, quality=quality) for place, ends in enumerate(lost)
+    )
     return Some(
         knee=Some(cheap_from=0.0, useless_up_to=None),
         levels=levels,
-        none=Some(quality=Some(accuracy=free)),
+        none=Some(quality=quality),
+        metric="accuracy",
         without_model=Some(accuracy=base),
         input=Some(metric="accuracy", promise="epsilon"),
-        tuned_measure=lambda quality: measures[id(quality.accuracy)],
+        tuned_measure=lambda quality: quality.accuracy,
     )
 
 
@@ -203,7 +207,7 @@ def test_cheap_is_green_where_the_limits_show_it(ends: tuple[float, float], show
 def test_a_gain_has_limits_too_and_is_bounded_from_below(lost: tuple[float, float]) -> None:
     """ "It gains 7.9 points or less" stood where others gain more, and where 13.8 points may be lost."""
     quality = {mean: Some(accuracy=Some(mean=mean, low=mean - 0.05, high=mean + 0.05)) for mean in (0.8, 0.879)}
-    level: Any = Some(bound=0.9, lost=Some(low=lost[0], high=lost[1]), quality=quality[0.879])
+    level: Any = Some(bound=0.9, strength=None, lost=Some(low=lost[0], high=lost[1]), quality=quality[0.879])
     none: Any = Some(bound=None, lost=None, quality=quality[0.8])
     said = find_knee("belief", "accuracy", [level], none, without_model=0.5, answer="0").sentences[-1]
     assert f"gains 7.9 points or more ({-100 * lost[1]:.1f} to {-100 * lost[0]:.1f}" in said
@@ -229,3 +233,11 @@ def test_a_frontier_cautions_of_what_its_promises_leave_open(settings: int, look
     assert ("NOT covered." in found) == (settings > 1)
     assert any("no noise protects" in text for text in found) == looked
     assert ("were judged on 10" in _judging_records(document)) == (settings > 1)
+
+
+@pytest.mark.parametrize("promise", ["tpr", "ppv", "belief"])
+def test_a_badge_keeps_its_capitals(promise: str) -> None:
+    """ "Perhaps cheap from ppv 12 % on"."""
+    said = begin_sentence(f"cheap from {name_bound(promise, 0.12)} on")
+    assert said.startswith("Cheap from ")
+    assert name_bound(promise, 0.12) in said

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from deniable.formatting import begin_sentence
 from deniable.report.chapters.chapter import Chapter, Section, Table
 from deniable.report.pictures.comparison_pictures import attack_pictures
 from deniable.report.pictures.exposure_pictures import member_picture
@@ -38,7 +39,7 @@ def attack_chapter(run: ReportedRun) -> Chapter:
     return Chapter(
         name=run.name,
         title=title(run),
-        verdict=found.capitalize(),
+        verdict=begin_sentence(found),
         tone=TONES[found],
         sure=f"{100 * given.confidence:.4g} % confidence",
         promise=proven_sentence(document) or "None is known here: the model is attacked as it is.",

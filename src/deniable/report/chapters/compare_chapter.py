@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deniable.formatting import count_of, times
+from deniable.formatting import begin_sentence, count_of, times
 from deniable.report.chapters.chapter import Chapter, Section
 from deniable.report.pictures.comparison_pictures import comparison_pictures
 from deniable.report.pictures.scale_chart import precision_scale
@@ -28,7 +28,7 @@ def comparison_chapter(run: ReportedRun) -> Chapter:
     return Chapter(
         name=run.name,
         title=title(run),
-        verdict=outcome(run).capitalize(),
+        verdict=begin_sentence(outcome(run)),
         tone="good" if document.recommendation.better in ("central", "local") else "open",
         sure=f"each level trained {times(document.input.repeats)}",
         promise=_promise(document),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deniable.formatting import as_given, at_most, count_of, times
+from deniable.formatting import as_given, at_most, begin_sentence, count_of, times
 from deniable.report.chapters.chapter import Chapter, Section, Table
 from deniable.report.pictures.frontier_picture import frontier_pictures
 from deniable.report.rerun import rerun
@@ -26,7 +26,7 @@ def frontier_chapter(run: ReportedRun) -> Chapter:
     return Chapter(
         name=run.name,
         title=title(run),
-        verdict=outcome(run).capitalize(),
+        verdict=begin_sentence(outcome(run)),
         tone=words.tone(document),
         sure=f"{100 * document.confidence:.4g} % limits over {given.repeats} trainings",
         promise=_promises(document),
@@ -57,7 +57,7 @@ def _cautions(document: FrontierResult) -> Iterator[str]:
 def _promises(document: FrontierResult) -> str:
     first, last = (name_bound(document.input.promise, document.levels[place].bound) for place in (0, -1))
     if len(document.levels) == 1:
-        return f"{first}, and none.".capitalize()
+        return begin_sentence(f"{first}, and none.")
     return f"{count_of(len(document.levels), 'promise')}, from {first} to {last}, and none."
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from deniable.experiments import find
+from deniable.formatting import begin_sentence
 from deniable.report.chapters.chapter import Chapter, Section
 from deniable.report.pictures.picture import Picture
 from deniable.report.stored_runs import ReportedRun, outcome, title
@@ -20,7 +21,7 @@ def reproduce_chapter(run: ReportedRun) -> Chapter:
     return Chapter(
         name=run.name,
         title=title(run),
-        verdict=outcome(run).capitalize(),
+        verdict=begin_sentence(outcome(run)),
         tone="good" if met == stated and not result.absent else "bad" if met < stated else "open",
         sure=f"scale {result.scale}",
         promise=f"{stated} statements about {len(result.items)} tables and figures, fixed before they were computed.",

@@ -23,6 +23,13 @@ typedef struct {
     float first, second; /* what bias correction divides the moments by */
 } Correction;
 
+/* The next part of `memory`, in floats; a multiple of sixteen, so that whatever follows is aligned. */
+INLINE void *take(float **memory, long count) {
+    void *taken = *memory;
+    *memory += (count + 15) / 16 * 16;
+    return taken;
+}
+
 int adam(float *restrict weights, const float *restrict sums, float *restrict first, float *restrict second,
          const float *rates, const long *shape, const Correction *by);
 int column_squares(const float *values, float *restrict squares, const Columns *z);

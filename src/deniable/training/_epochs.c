@@ -45,12 +45,6 @@ typedef struct {
     Room *layers;
 } Memory;
 
-INLINE void *take(float **memory, long count) {
-    void *taken = *memory;
-    *memory += (count + 15) / 16 * 16;
-    return taken;
-}
-
 /* 8 x blocks columns of the sum of listed rows of right, each times its value. */
 INLINE void add_listed(const float *right, const int32_t *row, const float *value, long count, float *out, long width,
                        const int blocks) {

@@ -36,13 +36,6 @@ typedef struct {
     List by_example, by_feature;
 } Batch;
 
-/* The next part of `memory`, in floats; a multiple of sixteen, so that whatever follows is aligned. */
-INLINE void *take(float **memory, long count) {
-    void *taken = *memory;
-    *memory += (count + 15) / 16 * 16;
-    return taken;
-}
-
 INLINE List take_list(float **memory, long ends, long most) {
     return (List){take(memory, ends + 1), take(memory, most), take(memory, most)};
 }

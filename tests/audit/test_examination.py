@@ -150,8 +150,16 @@ def test_opacus_loops_are_consistent(optimizer: str, batch: int | None) -> None:
     assert document.verdict == "consistent"
 
 
+TIMES = dict.fromkeys(("seconds", "trials_per_second", "forecast", "finished"))
+
+
+def test_worker_processes_change_nothing() -> None:
+    one, two = (examined(Broken(steps=STEPS), trials=20, processes=number) for number in (1, 2))
+    assert one.replace(**TIMES) == two.replace(**TIMES)
+
+
 def test_a_resumed_examination_equals_an_uninterrupted_one(tmp_path: Path) -> None:
-    times, heard = {"seconds", "trials_per_second", "forecast", "finished"}, []
+    heard: list[tuple[int, int]] = []
 
     def stop(done: int, total: int) -> None:
         if done == 7:
@@ -170,7 +178,7 @@ def test_a_resumed_examination_equals_an_uninterrupted_one(tmp_path: Path) -> No
     )
     whole = examined(Broken("half", steps=STEPS), trials=12)
     assert heard == [(n, 12) for n in range(7, 13)]
-    assert again.replace(**dict.fromkeys(times)) == whole.replace(**dict.fromkeys(times))
+    assert again.replace(**TIMES) == whole.replace(**TIMES)
 
 
 def test_trials_end_when_the_watch_is_certain(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -88,7 +88,7 @@ def test_a_resumed_comparison_equals_an_uninterrupted_one(document: dict[str, An
             played = unit(plan, number)
             store.save(number, {name: np.asarray(value) for name, value in vars(played).items()})
     heard: list[tuple[int, int]] = []
-    again = compare("purchases", processes=1, out=tmp_path, resume=True, progress=lambda *n: heard.append(n), **SMALL)
+    again = compare("purchases", processes=2, out=tmp_path, resume=True, progress=lambda *n: heard.append(n), **SMALL)
     assert heard[0] == (2, 8)
     assert heard[-1] == (8, 8)
     assert again.levels == document.levels

@@ -16,7 +16,7 @@ without it, so that an attacker may train them before knowing whom to ask about.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -30,6 +30,10 @@ __all__ = ["RULES", "Confidences", "bayes", "lira", "read_confidences", "rmia"]
 
 Floats = NDArray[np.float64]
 LEAST_VARIANCE = 1e-12
+MUCH_MORE = 3.0
+"""Times as many values as the variances' prior is worth, from which on a record's own variance is used.
+
+On five sets (tables and images, 6 to 28 shadows) the AUC is then within .002 of the better of both."""
 MOST_FREEDOM = 1e6
 """Of the variances' prior, in degrees of freedom: all variances are one."""
 OFFLINE_SLOPE = 0.3
@@ -92,14 +96,15 @@ def _own_variance(moments: _Moments) -> Floats:
     return np.where(moments.number > 1, own, _shared_variance(moments))
 
 
-def _suitable_variance(moments: _Moments) -> Floats:
-    """Each record's own where it tells more than what all records have in common, by query; else the shared one.
+def _suitable_variances(groups: Sequence[_Moments]) -> list[Floats]:
+    """Each record's own where they tell much more than what all records have in common, by query; else shared ones.
 
-    The prior of `bayes` is worth so many values as it has degrees of freedom.
+    The prior of `bayes` is worth as many values as it has degrees of freedom.
     """
-    own = np.maximum(moments.number - 1, 0)
-    common = _variance_prior(moments, own)[0] > own.mean()
-    return np.where(common, _shared_variance(moments), _own_variance(moments))
+    freedoms = [np.maximum(group.number - 1, 0) for group in groups]
+    priors = [_variance_prior(group, own)[0] for group, own in zip(groups, freedoms, strict=True)]
+    common = np.any([MUCH_MORE * prior > own.mean() for prior, own in zip(priors, freedoms, strict=True)], axis=0)
+    return [np.where(common, _shared_variance(group), _own_variance(group)) for group in groups]
 
 
 def lira(
@@ -116,13 +121,17 @@ def lira(
     2022, Section VI-C, for few shadows); None where the records' own variances are too poorly known to be of use.
     """
     given = read_confidences(target, shadows, inside, offline=offline)
-    spread = {None: _suitable_variance, True: _shared_variance, False: _own_variance}[fixed_variance]
-    without = _moments(given.shadows, ~given.inside)
+    groups = [_moments(given.shadows, ~given.inside)]
+    if not offline:
+        groups.append(_moments(given.shadows, given.inside))
+    if fixed_variance is None:
+        variances = _suitable_variances(groups)
+    else:
+        variances = [(_shared_variance if fixed_variance else _own_variance)(group) for group in groups]
     if offline:
-        return np.asarray(-log_ndtr(-(given.target - without.mean) / np.sqrt(spread(without))).sum(0))
-    groups = _moments(given.shadows, given.inside), without
-    logs = [_log_normal(given.target, group.mean, spread(group)) for group in groups]
-    return np.asarray((logs[0] - logs[1]).sum(0))
+        return np.asarray(-log_ndtr(-(given.target - groups[0].mean) / np.sqrt(variances[0])).sum(0))
+    without, together = (_log_normal(given.target, g.mean, v) for g, v in zip(groups, variances, strict=True))
+    return np.asarray((together - without).sum(0))
 
 
 def _log_normal(x: Floats, mean: Floats, variance: Floats) -> Floats:

@@ -166,8 +166,9 @@ def test_wrong_use_is_refused_with_what_to_do() -> None:
     plan, parameters = canaries(50, 10), [nn.Parameter(torch.zeros(9))]
     with pytest.raises(ValueError, match="room for 9 canaries"):
         plan.gradients(parameters, clip=1.0, noise=1.0, rate=0.1)
-    with pytest.raises(ValueError, match="identifiers"):
-        plan.score([0.0] * 10)
+    for scores in ([0.0] * 10, np.zeros(10), torch.zeros(10)):
+        with pytest.raises(ValueError, match="identifiers"):
+            plan.score(scores)
     with pytest.raises(ValueError, match="canary-000000"):
         plan.score({})
     with pytest.raises(ValueError, match=r"plan\.attach"):

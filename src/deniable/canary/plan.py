@@ -198,7 +198,7 @@ class CanaryPlan:
     def _scores_of(self, trained: Any, loss: str | LossOfItems, reference: Any) -> NDArray[np.float64]:
         if isinstance(trained, Mapping):
             return self._named_scores(trained)
-        if isinstance(trained, Sequence | np.ndarray):
+        if isinstance(trained, Sequence) or hasattr(trained, "__array__"):  # a list, an array, a tensor
             raise ValueError(
                 "scores must carry identifiers, so that none is paired with another's coin: give "
                 "dict(zip(plan.identifiers, scores))"

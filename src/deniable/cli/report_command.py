@@ -27,8 +27,8 @@ def report(
         list[str],
         typer.Argument(
             metavar="RUN",
-            help="Folders that audit, compare or attack wrote with --out, or their documents or a verdict's, printed "
-            "with --json.",
+            help="Folders that audit, compare, attack or frontier wrote with --out, or documents printed with --json, "
+            "also a verdict's.",
             show_default=False,
         ),
     ],

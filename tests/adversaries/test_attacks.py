@@ -191,7 +191,7 @@ def test_whatever_is_attacked_must_fit_its_data(game: Game) -> None:
     _, members, _, _ = game
     with pytest.raises(ValueError, match="layers must be at most 2"):
         last_layer_gradients(network(), members, 3)
-    with pytest.raises(ValueError, match=r"one value a class.*at least 50.*got \(300, 7\)"):
+    with pytest.raises(ValueError, match=r"one value a class.*at least 50.*got \(256, 7\)"):
         outputs(network(classes=7), members)
     broken = network()
     with torch.no_grad():

@@ -239,7 +239,10 @@ def test_weights_and_models_that_do_not_fit_are_refused(run: Run, own: Path) -> 
     for arguments, said in (
         (("attack", "own_model_of_this_test:network", "one.npz", "--weights", "other.pt"), "does not fit the model"),
         (("attack", "own_model_of_this_test:network", "one.npz", "--weights", "list.pt"), "weights by name"),
-        (("attack", "own_model_of_this_test:nothing", "one.npz"), "must return an nn.Module, got int"),
+        (
+            ("attack", "own_model_of_this_test:nothing", "one.npz"),
+            "must return an nn.Module, or an estimator with predict_proba, got int",
+        ),
         (("attack", "own_model_of_this_test:missing", "one.npz"), "has no function 'missing'"),
     ):
         outcome = run(*arguments)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -55,6 +55,8 @@ Reported = (
 )
 """Every kind of result; a file may hold one of `KINDS`."""
 LARGEST_BYTES = 64 * 2**20
+COMPARED = ("data", "records", "trials", "repeats", "seed", "noise", "model_sha256", "data_sha256")
+"""What a folder's trials and its document must agree in, where the trials depend on it."""
 
 
 @dataclass(frozen=True)
@@ -285,7 +287,8 @@ def _same(name: str, lists: Any) -> None:
 def _with_trials(run: ReportedRun, place: Path) -> ReportedRun:
     """The folder's trials must be whole and the document's own; what a document lacks to be drawn comes from them."""
     settings, blocks = kept(place)
-    if dict(_compared_settings(settings)) != dict(_compared_settings(plain(getattr(run.result, "input", {})))):
+    asked = plain(getattr(run.result, "input", {}))
+    if any(settings[name] != asked.get(name) for name in COMPARED if name in settings):
         raise ValueError(f"{place / FILE} holds another campaign than {_document_of(place).name}: run it again")
     if not isinstance(run.result, AuditResult) or run.result.course is not None:
         return run
@@ -297,7 +300,3 @@ def _with_trials(run: ReportedRun, place: Path) -> ReportedRun:
     except (KeyError, ValueError) as error:
         raise ValueError(f"{place / FILE} is not an audit's: {error}") from error
     return ReportedRun(run.name, run.result.replace(course=course(trials)))
-
-
-def _compared_settings(settings: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    yield from ((name, settings.get(name)) for name in ("data", "records", "trials", "repeats", "seed", "noise"))

@@ -32,6 +32,7 @@ __all__ = [
     "fit_shares",
     "products_of_norms",
     "products_of_ways",
+    "shorten",
 ]
 
 Array = NDArray[np.float64]
@@ -142,7 +143,7 @@ def products_of_ways(
     by_square = clip / gradients.norms.clamp(min=1e-6).square() - factors
     return (
         *_products(gradients, residual, torch.stack(kept)),
-        (_short(less_mean @ residual), _short(less_mean @ less_mean)),
+        (shorten(less_mean @ residual), shorten(less_mean @ less_mean)),
         *_products(gradients, residual, torch.stack([in_batch, by_square, *by_counts])),
     )
 
@@ -161,7 +162,7 @@ def _products(gradients: RecordGradients, residual: Tensor, more: Tensor) -> tup
     values, more = gradients.values, more.to(gradients.values)
     along = more.double() @ (values @ residual.to(values)).double()
     squares = ((more @ (values @ values.T)) * more).double().sum(1)
-    return tuple((_short(one), _short(other)) for one, other in zip(along, squares, strict=True))
+    return tuple((shorten(one), shorten(other)) for one, other in zip(along, squares, strict=True))
 
 
 def _by_classes(gradients: RecordGradients, clip: float, items: Sequence[Any], counts: Tensor | None) -> list[Tensor]:
@@ -178,9 +179,9 @@ def _by_classes(gradients: RecordGradients, clip: float, items: Sequence[Any], c
     return found + [torch.minimum(w[classes].to(factors), limits) - factors for w in weights_by_counts(counts)]
 
 
-def _short(value: Tensor) -> float:
+def shorten(value: float | Tensor, digits: int = 4) -> float:
     """In as many digits as a recording keeps."""
-    return float(f"{float(value):.4g}")
+    return float(f"{float(value):.{digits}g}")
 
 
 def _centred_sum(gradients: RecordGradients, clip: float) -> Tensor:

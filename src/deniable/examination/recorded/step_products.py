@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from deniable.examination.recorded.batch_gradients import CLIPPINGS, BatchSums, Places
+from deniable.examination.recorded.record_shares import shorten
 from deniable.examination.recorded.run_record import VECTORS
 from deniable.examination.recorded.weight_moves import WatchedWeights
 
@@ -140,20 +141,15 @@ def inner_products(
         )
         part = (rows @ rows.T).cpu().numpy()
         gram += part
-        residuals.append(_short(part[0, 0]))
-        by_parameter.append(tuple(_short(part[i, j], 4) for i, j in ((0, 2), (2, 2), (0, 1), (1, 1))))
+        residuals.append(shorten(part[0, 0], 8))
+        by_parameter.append(tuple(shorten(part[i, j]) for i, j in ((0, 2), (2, 2), (0, 1), (1, 1))))
         fourth += float(rows[0].pow(4).sum())
         total += float(rows[0].sum())
     return {
         "residual": tuple(residuals),
         "sizes": tuple(c.numel() for c in sums.clean),
-        "gram": tuple(_short(value) for value in gram[np.triu_indices(len(VECTORS))]),
+        "gram": tuple(shorten(value, 8) for value in gram[np.triu_indices(len(VECTORS))]),
         "by_parameter": tuple(by_parameter),
-        "fourth": _short(fourth, 6),
-        "total": _short(total, 4),
+        "fourth": shorten(fourth, 6),
+        "total": shorten(total),
     }
-
-
-def _short(value: float, digits: int = 8) -> float:
-    """In as many digits as a recording keeps."""
-    return float(f"{value:.{digits}g}")

@@ -37,6 +37,7 @@ from deniable.examination.recorded.record_shares import (
     fit_shares,
     products_of_norms,
     products_of_ways,
+    shorten,
 )
 from deniable.examination.recorded.recording import Recording, RunEnd, RunStart, StepTaken
 from deniable.examination.recorded.run_record import (
@@ -220,7 +221,7 @@ class RunWatcher:
                 batch=len(batch),
                 divisor=divisor,
                 clip=self._optimizer.clip,
-                length=length if isfinite(length) else None,
+                length=shorten(length, 10) if isfinite(length) else None,
                 repeated=len(set(batch)) < len(batch),
                 rate=float(self._optimizer.inner.param_groups[0]["lr"]),
                 odd_before=odd,

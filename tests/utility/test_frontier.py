@@ -449,9 +449,9 @@ def test_another_sample_of_test_records_moves_the_accuracy_by_no_more(count: int
     """An accuracy of 100 % on 15 records "would move by up to 0.0 points"; and two samples differ by more than one."""
     generator = np.random.default_rng(count)
     first, second = generator.binomial(count, accuracy, (2, 20_000)) / count
-    moved = np.array([frontier_words._moved(one, count) for one in first])
+    moved = np.array([frontier_words._sample_spread(one, count) for one in first])
     assert np.mean(np.abs(first - second) <= moved) > 0.94
-    assert frontier_words._moved(1.0, count) > 1 / count
+    assert frontier_words._sample_spread(1.0, count) > 1 / count
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from typing import Any
 
 from scipy.special import ndtr, ndtri
 
+from deniable.bounds.belief import belief_to_epsilon, epsilon_to_belief
 from deniable.checks import one_of, positive, whole
 from deniable.mechanisms import Adjacency, Gaussian, Mechanism, Training
 from deniable.promises import SCORES, Promise
@@ -117,8 +118,7 @@ def _usual_bounds(name: str, asked: Mapping[str, float]) -> Iterator[float]:
 
 def _carry_belief(usual: float, asked: Mapping[str, float]) -> float:
     """The same factor between the odds before and after."""
-    odds = usual / (1 - usual) * asked["prior"] / (1 - asked["prior"])
-    return odds / (1 + odds)
+    return epsilon_to_belief(belief_to_epsilon(usual), asked["prior"])
 
 
 def _carry_accuracy(usual: float, asked: Mapping[str, float]) -> float:

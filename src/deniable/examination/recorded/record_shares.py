@@ -117,9 +117,9 @@ def fit_shares(gradients: RecordGradients, residual: Tensor, clip: float) -> Rec
     basis, columns = torch.linalg.qr((values / norms[:, None]).T)  # on all weights the columns have length one
     along, clipped = (basis.T @ residual.cpu()).numpy(), norms.clamp(max=clip).numpy()
     inside = float(along @ along)
-    beyond = tuple(float(f"{_distance(columns.numpy(), along, clipped, share * clip):.5g}") for share in SHARES)
+    beyond = tuple(shorten(_distance(columns.numpy(), along, clipped, share * clip), 5) for share in SHARES)
     outside = max(float(residual @ residual) - inside, 0.0)
-    return RecordShares(records, float(f"{inside:.5g}"), float(f"{outside:.5g}"), numbers - records, beyond)
+    return RecordShares(records, shorten(inside, 5), shorten(outside, 5), numbers - records, beyond)
 
 
 def _distance(columns: Array, along: Array, clipped: Array, most: float) -> float:

@@ -196,7 +196,7 @@ class _Followed:
         return torch.randn(1, self.run.sums.shape[1], generator=torch.Generator().manual_seed(0))
 
     @cached_property
-    def _moved(self) -> Tensor:
+    def _first_move(self) -> Tensor:
         """(weights,) how far the shift moves the first sum."""
         return self._move({}, self.run)
 
@@ -206,9 +206,9 @@ class _Followed:
     def is_scaled_sum(self) -> bool:
         """Whether shifted noise shifts every layer of the first sum by one multiple of that, and not all by nothing."""
         sizes = [shape.numel() for shape in self.shapes]
-        pairs = zip(torch.split(self._moved, sizes), torch.split(self._shift[0].double(), sizes), strict=True)
+        pairs = zip(torch.split(self._first_move, sizes), torch.split(self._shift[0].double(), sizes), strict=True)
         left = torch.cat([part - along * (part @ along) / (along @ along) for part, along in pairs])
-        return bool(left.norm() < APART * self._moved.norm())
+        return bool(left.norm() < APART * self._first_move.norm())
 
     def noise_scales(self) -> tuple[float, float] | None:
         """Of first sums whose noise is as large as their records make it; None where it is alike, or not a multiple."""
@@ -216,18 +216,17 @@ class _Followed:
         short = dict.fromkeys(usual, provoke(self.run, self.twins.clip).contents[0])
         others = [(c, self.train(c, torch.zeros_like(self._shift), 1)) for c in (usual, easiest, hardest, short)]
         along, scales = self._shift[0].double(), []
-        for moved in (self._moved, *(self._move(*pair) for pair in others)):
-            scales.append(float(moved @ along / (along @ along)) / float(self.found.sigma[0]))
-            if (
-                moved - scales[-1] * float(self.found.sigma[0]) * along
-            ).norm() > APART * moved.norm() or not moved.any():
+        for moved in (self._first_move, *(self._move(*pair) for pair in others)):
+            multiple = float(moved @ along / (along @ along))
+            if (moved - multiple * along).norm() > APART * moved.norm() or not moved.any():
                 return None
+            scales.append(multiple / float(self.found.sigma[0]))
         return (min(scales), max(scales)) if min(scales) < (1 - MOVED_SCALE) * max(scales) else None
 
     def has_claimed_noise(self) -> bool:
         """Whether the claimed noise is in the first sum as it is: then what is odd is the sum of gradients."""
         claimed = self._shift[0].double() * float(self.found.sigma[0])
-        return bool((self._moved - claimed).norm() < APART * self._moved.norm())
+        return bool((self._first_move - claimed).norm() < APART * self._first_move.norm())
 
     def bare_layers(self) -> tuple[int, ...]:
         """Those that very much noise leaves as they are."""

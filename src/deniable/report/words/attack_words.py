@@ -213,7 +213,7 @@ def proven_sentence(document: AttackResult) -> str:
         f"{judged_name(document)} has{first} {gain.value:.3f} (limits {gain.low:.3f} to {gain.high:.3f}) and "
         f"{share(found.value)} (limits {share(found.low)} to {share(found.high)})"
     )
-    if exceeded := _exceeded(row, proven):
+    if exceeded := _name_exceeded(row, proven):
         return (
             f"{promised}; {measured}. More than is proven {'is' if len(exceeded) == 1 else 'are'} "
             f"{' and '.join(exceeded)}: the model was not trained as stated, or members and non-members are not of one "
@@ -225,7 +225,7 @@ def proven_sentence(document: AttackResult) -> str:
     )
 
 
-def _exceeded(row: AttackRow, proven: ProvenLimits) -> list[str]:
+def _name_exceeded(row: AttackRow, proven: ProvenLimits) -> list[str]:
     """The figures of the attack whose lower limit lies above what is proven."""
     shown, most = row.epsilon_lower_bound.value or 0.0, proven.epsilon
     found = ["the advantage"] * (row.advantage.low > proven.advantage)
@@ -280,7 +280,7 @@ def exposure_sentence(document: AttackResult) -> str:
 def _surer_than_proven(document: AttackResult) -> str:
     """What it means that LiRA is surer than the observer of every step."""
     row, proven = _judged_row(document), document.proven
-    if row is not None and proven is not None and _exceeded(row, proven):
+    if row is not None and proven is not None and _name_exceeded(row, proven):
         return "the observer's figures hold for a training as stated, which this model does not seem to have had"
     return "there it overstates, if the model was trained as stated"
 

@@ -175,14 +175,14 @@ def sampling_note(document: FrontierResult) -> str:
     count, accuracy = document.input.test_records, document.none.quality.accuracy
     if accuracy is None:
         return f"Measured on {count:,} test records; others would give somewhat other errors."
-    points = at_most(100 * _moved(accuracy.mean, count), 2)
+    points = at_most(100 * _sample_spread(accuracy.mean, count), 2)
     return (
         f"Limits are over {document.input.repeats} trainings on the same {count:,} test records; another sample of as "
         f"many would move an accuracy like that without noise by up to {points} points (19 times in 20)."
     )
 
 
-def _moved(accuracy: float, count: int) -> float:
+def _sample_spread(accuracy: float, count: int) -> float:
     """By how much two samples of `count` records differ, 19 times in 20; two more of each kind: none is not never."""
     share = (accuracy * count + 2) / (count + 4)
     return 1.96 * sqrt(2 * share * (1 - share) / count)

@@ -44,7 +44,7 @@ class LayerGradients:
         cls, model: nn.Module, loss: Loss, weights: list[Tensor], records: Tensor, labels: Tensor
     ) -> LayerGradients | None:
         """None where it has another gradient of the first record than a pass of its own: not all layers are known."""
-        found, tied = cls(model, loss), len(list(model.parameters())) < len(list(_all_names(model)))
+        found, tied = cls(model, loss), len(list(model.parameters())) < len(_all_names(model))
         known = all(type(layer) in _LAYERS for layer in found._layers.values())
         if tied or not known or loss not in LOSSES.values():
             return None
@@ -125,10 +125,9 @@ def _convolution(use: _Use, room: Mapping[str, Tensor]) -> None:
     if not isinstance(layer, nn.Conv2d) or layer.groups > 1 or layer.padding_mode != "zeros":
         raise LookupError("a convolution of another kind")
     if "weight" in room:
-        padding = layer.padding if not isinstance(layer.padding, str) else None
-        if padding is None:
+        if isinstance(layer.padding, str):
             raise LookupError("a padding by name")
-        patches = nn.functional.unfold(use.given, layer.kernel_size, layer.dilation, padding, layer.stride)
+        patches = nn.functional.unfold(use.given, layer.kernel_size, layer.dilation, layer.padding, layer.stride)
         torch.bmm(delta, patches.mT, out=room["weight"].flatten(2))
     if "bias" in room:
         torch.sum(delta, 2, out=room["bias"])
@@ -137,7 +136,9 @@ def _convolution(use: _Use, room: Mapping[str, Tensor]) -> None:
 def _group_norm(use: _Use, room: Mapping[str, Tensor]) -> None:
     layer = use.layer
     assert isinstance(layer, nn.GroupNorm)
-    _normalised(use.out.flatten(2), nn.functional.group_norm(use.given, layer.num_groups, eps=layer.eps), room, 2)
+    _fill_scale_and_shift(
+        use.out.flatten(2), nn.functional.group_norm(use.given, layer.num_groups, eps=layer.eps), room, 2
+    )
 
 
 def _layer_norm(use: _Use, room: Mapping[str, Tensor]) -> None:
@@ -145,10 +146,10 @@ def _layer_norm(use: _Use, room: Mapping[str, Tensor]) -> None:
     assert isinstance(layer, nn.LayerNorm)
     shape = layer.normalized_shape
     normal = nn.functional.layer_norm(use.given, shape, eps=layer.eps)
-    _normalised(use.out.reshape(len(normal), -1, *shape), normal, room, 1)
+    _fill_scale_and_shift(use.out.reshape(len(normal), -1, *shape), normal, room, 1)
 
 
-def _normalised(delta: Tensor, normal: Tensor, room: Mapping[str, Tensor], dim: int) -> None:
+def _fill_scale_and_shift(delta: Tensor, normal: Tensor, room: Mapping[str, Tensor], dim: int) -> None:
     """Scale and shift: summed over all places that share them."""
     if "weight" in room:
         torch.sum(normal.reshape(delta.shape) * delta, dim, out=room["weight"])

@@ -33,7 +33,7 @@ def numbers_check(record: RunRecord) -> RunCheck | None:
     with_noise = [one for one in counts if one.bare <= _ALL * one.numbers]
     if not with_noise:
         return None
-    found = _without_noise(with_noise, record) or _left_out(with_noise) or _untouched(with_noise)
+    found = _without_noise(with_noise, record) or _left_out(with_noise) or _bare_where_untouched(with_noise)
     found = found or _drawn_once(with_noise) or _cut_off(with_noise) or _centred_rows(with_noise)
     if found is None:
         return None
@@ -52,7 +52,7 @@ def _without_noise(counts: list[NumberCounts], record: RunRecord) -> tuple[Outco
     return LESS, f"there is no noise on about {share:.0%} of the weights, the others have it: add it to every weight"
 
 
-def _untouched(counts: list[NumberCounts]) -> tuple[Outcome, str] | None:
+def _bare_where_untouched(counts: list[NumberCounts]) -> tuple[Outcome, str] | None:
     """Weights without gradient and without noise, other ones in other steps: which they are, the records decide."""
     zeros = [one.untouched for one in counts]
     if sum(zeros) < _MANY * sum(one.numbers for one in counts) or min(zeros) == max(zeros):

@@ -105,6 +105,7 @@ def _base_tails(base: Base, t: mpf, closed: bool = False) -> tuple[mpf, mpf]:
             return mpf(1), mpf(1)
         return 1 - mp.exp((t - epsilon) / 2) / 2, mp.exp(-(epsilon + t) / 2) / 2
     _, up, still, down, hidden = values
+    down = down or up * mp.exp(-epsilon)  # a double ends at e^-745
     told = (1 - hidden) / (up + still + down) if hidden < 1 else 0  # 1 but for the masses' round-off, beside `hidden`
     p = q = mpf(0)
     for loss, p_mass, q_mass in ((epsilon, up, down), (mpf(0), still, still), (-epsilon, down, up)):

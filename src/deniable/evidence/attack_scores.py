@@ -93,6 +93,13 @@ class Scores:
         both = np.sort(np.concatenate(self.ascending), kind="stable")  # two ascending runs: merged, not sorted
         return np.asarray(both[np.append(True, both[1:] > both[:-1])])
 
+    @cached_property
+    def members_by_score(self) -> NDArray[np.bool_]:
+        """(trials,) whether b = 1, by ascending score; equal scores in an order that knows nothing of b."""
+        both = np.concatenate([self.members, self.others])
+        member = np.repeat([True, False], [self.members.size, self.others.size])
+        return np.asarray(member[np.lexsort((self.generator(0).random(both.size), both))])
+
     def generator(self, seed: int) -> np.random.Generator:
         """Random numbers that are the same for the same scores, and have nothing to do with their order.
 

@@ -87,16 +87,14 @@ def count_tries(scores: Scores, shares: tuple[float, ...]) -> list[tuple[int, in
 def right_guesses(scores: Scores, guesses: int) -> int:
     """How many are right when the upper half of `guesses` goes to the highest scores and the rest to the lowest.
 
-    Equal scores are taken in the worst order for the auditor: no rule that breaks ties blindly has fewer right.
+    Equal scores are taken in random order: an observer who draws lots is an observer, too, and one who sees 0 and 1
+    alone still shows what these say.
     """
     if whole("guesses", guesses) > len(scores):
         raise ValueError(f"guesses must be at most the {len(scores)} canaries, got {guesses}")
     above, below = (guesses + 1) // 2, guesses // 2
-    score = np.concatenate([scores.members, scores.others])
-    member = np.repeat([True, False], [scores.members.size, scores.others.size])
-    highest = np.lexsort((member, -score))[:above]
-    lowest = np.lexsort((~member, score))[:below]
-    return int(member[highest].sum() + (~member[lowest]).sum())
+    member = scores.members_by_score
+    return int(member[member.size - above :].sum() + (~member[:below]).sum())
 
 
 def right_guesses_p(m: int, r: int, v: int, epsilon: float, delta: float) -> float:

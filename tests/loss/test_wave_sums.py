@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from deniable.loss.moments.panels import growing_panels
-from deniable.loss.moments.wave_sums import _as_panels, sum_waves
+from deniable.loss.moments.wave_sums import _PANEL_CHUNK, _as_panels, sum_waves
 
 EPS = 2.2e-16
 HALF_OCTAVES = 0.3 * np.ldexp(np.where(np.arange(13) % 2, np.sqrt(2), 1.0), np.arange(13) // 2)
@@ -41,6 +41,16 @@ def test_rows_are_summed_side_by_side(name):
     together = sum_waves(losses, weights, FREQUENCIES[name])
     alone = [sum_waves(*row, FREQUENCIES[name]) for row in zip(losses, weights, strict=True)]
     assert together == pytest.approx(np.array(alone), rel=1e-13, abs=1e-300)
+
+
+def test_many_nodes_on_panels_are_summed_in_parts():
+    """Parts of unequal size, the last of a few nodes, add up to the sum over all."""
+    omega = growing_panels(1e-3, 4.0, 1.3)[0]
+    generator = np.random.default_rng(2)
+    losses, weights = generator.standard_normal(2 * _PANEL_CHUNK + 5), generator.random(2 * _PANEL_CHUNK + 5)
+    naive = np.array([(weights * np.expm1(1j * one * losses)).sum() for one in omega])
+    roundoff = EPS * np.array([(weights * np.abs(one * losses)).sum() for one in omega])
+    assert (np.abs(sum_waves(losses, weights, omega) - naive) <= 32 * roundoff).all()
 
 
 @pytest.mark.parametrize("omega", [np.linspace(0, 30, 64), np.linspace(3, 4, 17), np.linspace(0, 1e-6, 40)])

@@ -27,6 +27,7 @@ _FEW = 16  # frequencies up to which structure is not looked for
 _OCTAVES = 8  # squared one after the other before the exponentials are computed anew
 _BLOCK = 2**20  # complex numbers held at a time
 _CHUNK = 2**11  # nodes whose tables stay in the processor's cache
+_PANEL_CHUNK = 2**14  # the same for panels, which are fewer, and have more nodes
 _TURNS = 64  # frequencies up to which rows of nodes need no tables ...
 _ROWS_TOGETHER = 2**13  # ... if so many nodes are turned at a time
 _SAME = 1e-13  # relative
@@ -41,12 +42,16 @@ def sum_waves(losses: Numbers, weights: Numbers, omega: Floats) -> Complexes:
         if evenly_spaced(omega):
             if losses.ndim == 2 and omega.size <= _TURNS:
                 return _turn_by_turn(losses, weights, omega)
-            ends = range(0, losses.shape[-1], _CHUNK)
-            parts = (_evenly(losses[..., at : at + _CHUNK], weights[..., at : at + _CHUNK], omega) for at in ends)
-            return np.asarray(sum(parts))
+            parts = _nodes_at_a_time(losses, weights, _CHUNK)
+            return np.asarray(sum(_evenly(*part, omega) for part in parts))
         if (panels := _as_panels(omega)) is not None:
-            return _on_panels(losses, weights, *panels)
+            parts = _nodes_at_a_time(losses, weights, _PANEL_CHUNK)
+            return np.asarray(sum(_on_panels(*part, *panels) for part in parts))
     return _octave_by_octave(losses, weights, omega)
+
+
+def _nodes_at_a_time(losses: Numbers, weights: Numbers, count: int) -> Iterator[tuple[Numbers, Numbers]]:
+    return ((losses[..., at : at + count], weights[..., at : at + count]) for at in range(0, losses.shape[-1], count))
 
 
 def evenly_spaced(omega: Floats) -> bool:
@@ -123,6 +128,7 @@ def _on_panels(losses: Numbers, weights: Numbers, widths: Floats, below: NDArray
         alike = np.flatnonzero(widths == width)
         for block in np.array_split(alike, 1 + alike.size * losses.size // _BLOCK):
             still_affordable()
+            spend(losses.size * PLACES.size * (1 + block.size // 64))
             starts = _multiples(losses, table[..., -1, :], float(width), below[block])
             sums[..., block, :] = _products(weights, starts, table[..., :-1, :])
     return np.asarray(sums.reshape(*losses.shape[:-1], -1))

@@ -43,3 +43,10 @@ def test_a_loop_that_never_ends_on_one_record_is_ended(monkeypatch: pytest.Monke
     assert alone_evidence(game, 0.01) is None
     with pytest.raises(patience.EndlessTrainingError, match="did not end"), game.patience.wait():
         sum(1 for _ in count())
+
+
+def test_a_training_that_ends_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Taking back an error that was never sent made Python 3.11 hang under debuggers, profilers and coverage."""
+    monkeypatch.setattr(patience.ctypes.pythonapi, "PyThreadState_SetAsyncExc", pytest.fail)
+    with patience.Patience(longest_seconds=0.01).wait():
+        pass

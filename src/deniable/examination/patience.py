@@ -52,10 +52,12 @@ class Patience:
 @contextmanager
 def _ended_after(cpu_seconds: float) -> Iterator[None]:
     started, over, here = process_time(), threading.Event(), ctypes.c_ulong(threading.get_ident())
+    ended = threading.Event()
 
     def look() -> None:
         while not over.wait(LOOK_SECONDS):
             if process_time() - started > cpu_seconds:
+                ended.set()
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(here, ctypes.py_object(EndlessTrainingError))
                 return
 
@@ -66,4 +68,5 @@ def _ended_after(cpu_seconds: float) -> Iterator[None]:
     finally:
         over.set()
         looking.join()
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(here, None)  # one that comes too late is taken back
+        if ended.is_set():  # one that comes too late is taken back; without one, Python 3.11 hangs here when traced
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(here, None)

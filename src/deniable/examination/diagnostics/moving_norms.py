@@ -7,6 +7,8 @@ pieces at a time.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -23,6 +25,8 @@ APART = 1e-3
 """Norms that differ by this share are other ones."""
 FAR = 0.15
 """Norms that differ by this share are other ones, also where one of them is interpolated."""
+_PARALLEL, _ROUNDING = 1e-6, 1e-8
+"""Shares of squares: of a vector beside another below which both are parallel, and what inner products leave unsaid."""
 MOST_RECORDS = 50
 """In larger batches no norms are looked for."""
 _OWN_SIZES = (
@@ -119,18 +123,36 @@ def _two_norms(one: Run, two: Run) -> tuple[float, float] | None:
     if not 1 < max(len(mine), len(other)) <= MOST_RECORDS:
         return None
     target, knots = _difference(one, two), (_pieces(mine), _pieces(other))
-    for i in range(len(mine)):
-        for j in range(len(other)):
-            span = np.stack([knots[0][2][i], -knots[1][2][j]], 1)
-            wanted = target - knots[0][1][i] + knots[1][1][j]
-            norms, *_ = np.linalg.lstsq(span, wanted, rcond=None)
-            inside = all(
-                k[0][p] <= c * (1 + LEFT) and c <= k[0][p + 1] * (1 + LEFT)
-                for k, p, c in zip(knots, (i, j), norms, strict=True)
-            )
-            if inside and np.linalg.norm(span @ norms - wanted) <= LEFT * np.linalg.norm(target):
-                return None if _are_lengths(norms, mine, other) else (float(norms[0]), float(norms[1]))
+    for i, j in _pieces_that_may_fit(target, *(each[1:] for each in knots)):
+        span = np.stack([knots[0][2][i], -knots[1][2][j]], 1)
+        wanted = target - knots[0][1][i] + knots[1][1][j]
+        norms, *_ = np.linalg.lstsq(span, wanted, rcond=None)
+        inside = all(
+            k[0][p] <= c * (1 + LEFT) and c <= k[0][p + 1] * (1 + LEFT)
+            for k, p, c in zip(knots, (i, j), norms, strict=True)
+        )
+        if inside and np.linalg.norm(span @ norms - wanted) <= LEFT * np.linalg.norm(target):
+            return None if _are_lengths(norms, mine, other) else (float(norms[0]), float(norms[1]))
     return None
+
+
+def _pieces_that_may_fit(target: Array, mine: Sequence[Array], other: Sequence[Array]) -> list[list[int]]:
+    """The pairs of pieces, in order, that may explain the difference: by inner products, which miss none that do.
+
+    What two vectors leave of a third is known by the products of all, but for their rounding, and unless the two are
+    nearly parallel.
+    """
+    (below, above), (other_below, other_above) = ((constant[:-1], factor[:-1]) for constant, factor in (mine, other))
+    aims = target - below
+    squares = (aims**2).sum(1)[:, None] + 2 * aims @ other_below.T + (other_below**2).sum(1)
+    own, others, both = (above**2).sum(1)[:, None], (other_above**2).sum(1), above @ other_above.T
+    along = (above * aims).sum(1)[:, None] + above @ other_below.T
+    along_other = aims @ other_above.T + (other_below * other_above).sum(1)
+    plane = own * others - both**2
+    explained = own * along_other**2 - 2 * both * along * along_other + others * along**2
+    most = 4 * LEFT**2 * float(target @ target) + _ROUNDING * squares
+    found = (plane <= _PARALLEL * own * others) | (squares * plane - explained <= most * plane)
+    return [[int(i), int(j)] for i, j in np.argwhere(found)]
 
 
 def _move_of_norm(one: Run, two: Run) -> float:

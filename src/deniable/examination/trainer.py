@@ -316,7 +316,7 @@ def _fit_shapes(name: str, values: Any, parameters: Mapping[str, Tensor]) -> lis
     expected, found = [tuple(p.shape) for p in parameters.values()], [tuple(v.shape) for v in fitted]
     if expected != found:
         raise ValueError(f"{name} must have the shapes of the model's trainable parameters, {expected}, got {found}")
-    if not all(bool(value.isfinite().all()) for value in fitted):
+    if not bool(torch.cat([value.flatten() for value in fitted]).isfinite().all()):
         raise FloatingPointError(f"{name} is not finite: the training diverged; lower its learning rate")
     return fitted
 

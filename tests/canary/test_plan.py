@@ -197,3 +197,28 @@ def test_another_plans_run_and_a_run_without_steps_are_refused() -> None:
         other.score(run)
     with pytest.raises(ValueError, match="add"):
         run.observe([torch.zeros(9)])
+
+
+def test_coins_between_two_trainings_of_a_model_are_refused() -> None:
+    model = nn.Linear(9, 2)
+    model(torch.ones(1, 9)).sum().backward()  # the first training
+    with pytest.raises(ValueError, match="trained before the canaries"):
+        canaries(50, 5).gradients(model.parameters(), clip=1.0, noise=1.0, rate=0.1)
+    model.zero_grad()
+    assert canaries(50, 5).gradients(model.parameters(), clip=1.0, noise=1.0, rate=0.1).steps == 0
+
+
+def test_claimed_steps_without_canaries_are_refused_also_from_a_file(tmp_path: Path) -> None:
+    plan = canaries(300, 100)
+    plan.score(play(plan))
+    longer = Training(CLAIM.noise, CLAIM.rate, CLAIM.steps + 1, CLAIM.adjacency)
+    for kept in (plan, read_plan(plan.save(tmp_path / "plan.json"))):
+        with pytest.raises(ValueError, match=r"in 40 of the 41 claimed steps.*claim steps=40"):
+            kept.verdict(longer, delta=1e-5)
+
+
+def test_a_model_that_may_have_been_trained_before_is_named() -> None:
+    plan = canaries(50, 20)
+    plan.score(dict.fromkeys(plan.identifiers, 0.5))
+    bound = plan.verdict(CLAIM, delta=1e-5).measured.epsilon.lower_bound
+    assert any("new when the coins were tossed" in assumed.text for assumed in bound.assumptions)

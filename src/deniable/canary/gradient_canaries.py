@@ -8,7 +8,7 @@ Gaussian, summed over the steps.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Sized
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,7 @@ from deniable.examination.adapters import drawn_batches, next_batch
 if TYPE_CHECKING:
     from deniable.canary.plan import CanaryPlan
 
-__all__ = ["GradientCanaries", "attach_to_opacus"]
+__all__ = ["GradientCanaries", "attach_to_opacus", "refuse_earlier_steps"]
 
 Array = NDArray[np.float64]
 _SPREAD_COORDINATES = 64
@@ -186,11 +186,25 @@ def _draw_coordinates(
     return layer, first[:, None] + np.arange(width), signs
 
 
+def refuse_earlier_steps(parameters: Iterable[Tensor], state: Sized = ()) -> None:
+    """Coins must be tossed before the first step: earlier ones had no canaries, and no score would show their leaks.
+
+    A step leaves gradients on the parameters, until they are cleared, and most optimizers a `state`.
+    """
+    if len(state) or any(p.grad is not None for p in parameters):
+        raise ValueError(
+            "the model was trained before the canaries were in: what those steps leak would not be seen. Draw the plan "
+            "and attach it before the first step. If no step was taken, or the steps from here on are all that is "
+            "claimed, clear the gradients (zero_grad) and take a new optimizer"
+        )
+
+
 def attach_to_opacus(plan: CanaryPlan, optimizer: Any, loader: Any) -> GradientCanaries:
     """Canaries in the steps of an Opacus optimizer; see `CanaryPlan.attach`."""
     if loader is None:
         raise ValueError("loader is missing: canaries are drawn with the records of its batches, which must be watched")
     drawn, params = drawn_batches(loader), list(optimizer.params)
+    refuse_earlier_steps(params, optimizer.state)
     rate = min(1.0, optimizer.expected_batch_size / plan.records)
     shapes = [tuple(p.shape) for p in params]
     found = GradientCanaries(plan, shapes, _clips(optimizer), float(optimizer.noise_multiplier), rate)

@@ -36,6 +36,7 @@ GRADIENT_KINDS = ("gradient", "spread-gradient")
 RECORD_KINDS = ("mislabelled", "out-of-distribution", "new-token", "crafted")
 KINDS = (*GRADIENT_KINDS, *RECORD_KINDS)
 FORMAT = "deniable canaries 1"
+_NEW_MODEL = Assumption("the model was new when the coins were tossed: what it learnt before is not examined")
 _TOLD = Assumption("each guess knew the coins of the canaries guessed before it, and never its own", True)
 DEPENDENT_LEVEL = 1e-3
 """How often independent canaries are taken for dependent ones."""
@@ -141,6 +142,8 @@ class CanaryPlan:
     records_per_person: int = 1
     adaptive: bool = False
     """Whether the scores stand for guesses that knew the coins of those before them."""
+    steps: int | None = None
+    """In which gradient canaries were, where their run told the scores."""
 
     def __len__(self) -> int:
         return len(self.identifiers)
@@ -161,10 +164,12 @@ class CanaryPlan:
 
         `parameters` are the model's trainable ones; `clip` the norm, `noise` the multiplier, `rate` of the batches.
         """
-        from deniable.canary.gradient_canaries import GradientCanaries  # noqa: PLC0415 (torch)
+        from deniable.canary.gradient_canaries import GradientCanaries, refuse_earlier_steps  # noqa: PLC0415 (torch)
 
         self._check_gradient_kind("gradients")
-        shapes = [tuple(p.shape) for p in parameters if p.requires_grad]
+        trained = [p for p in parameters if p.requires_grad]
+        refuse_earlier_steps(trained)
+        shapes = [tuple(p.shape) for p in trained]
         return GradientCanaries(self, shapes, [clip] * len(shapes), noise, rate)
 
     def score(
@@ -207,6 +212,7 @@ class CanaryPlan:
             if not hasattr(trained, "log_likelihood_ratios"):
                 raise ValueError("gradient canaries are scored by their run: give what plan.attach(...) returned")
             values, self.independence = trained.log_likelihood_ratios(self, self.adaptive)
+            self.steps = trained.steps
             return np.asarray(values)
         if self.dataset is None or not self.dataset.was_used:
             raise ValueError(
@@ -246,6 +252,7 @@ class CanaryPlan:
         if self.claim is None:
             raise ValueError("claimed is missing: name the training or the epsilon that is claimed")
         self._check_method(method)
+        self._check_steps(self.claim)
         asked = self._ask(self.claim, method, confidence)
         return judge_scores(Scores.of(self.scores, self.coins), asked)
 
@@ -259,6 +266,14 @@ class CanaryPlan:
         if self.adaptive and method not in (None, "one-run"):
             raise ValueError(f"{method} is proved for guesses made at once, not for adaptive ones: take one-run")
 
+    def _check_steps(self, claim: CanaryClaim) -> None:
+        """Refuse a claim for steps that had no canaries."""
+        if self.steps is not None and claim.steps is not None and self.steps < claim.steps:
+            raise ValueError(
+                f"the canaries were in {self.steps:,} of the {claim.steps:,} claimed steps, and do not show what the "
+                f"others leak: attach the plan before the first step, or claim steps={self.steps}"
+            )
+
     def _ask(self, claim: CanaryClaim, method: str | None, confidence: float) -> Asked:
         training, epsilon = training_of(claim), Epsilon(claim.epsilon, claim.delta)
         if self.records_per_person > 1 and training is not None:
@@ -266,7 +281,11 @@ class CanaryPlan:
         if self.kind in RECORD_KINDS and claim.adjacency != Adjacency.REPLACE:
             training, epsilon = claim_for_replaced_records(training, epsilon)
         method = "one-run" if self.adaptive else method
-        shown = (*self._shown_of_independence(method), *((_TOLD,) if self.adaptive else ()))
+        shown = (
+            *self._shown_of_independence(method),
+            *((_TOLD,) if self.adaptive else ()),
+            *((_NEW_MODEL,) if self.steps is None else ()),
+        )
         return Asked(epsilon, training, method, None, probability("confidence", confidence), "one-run", shown)
 
     def _shown_of_independence(self, method: str | None) -> tuple[Assumption, ...]:
@@ -298,6 +317,7 @@ class CanaryPlan:
             per_coordinate=self.per_coordinate,
             records_per_person=self.records_per_person,
             adaptive=self.adaptive,
+            steps=self.steps,
         )
         write_document(place, plain(found))
         return place
@@ -335,4 +355,5 @@ def read_plan(path: Path | str) -> CanaryPlan:
         per_coordinate=found.per_coordinate,
         records_per_person=found.records_per_person,
         adaptive=found.adaptive,
+        steps=found.steps,
     )

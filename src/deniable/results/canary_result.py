@@ -43,3 +43,5 @@ class CanaryFile(Part, frozen=True, kw_only=True):
     """Of each canary; `carriers` has so many for each, one canary after the other."""
     adaptive: bool = False
     """Whether the scores stand for guesses that knew the coins of those before them."""
+    steps: int | None = None
+    """In which gradient canaries were, where their run told the scores."""

@@ -62,6 +62,8 @@ class FinalWeights(NamedTuple):
     """The step whose weights they are, counted from 0."""
     shares: Tensor | None = None
     """(steps,) the share of each move of the weights that a combination holds."""
+    linear: bool = False
+    """Whether every move, the last one too, is known to be one of SGD with momentum and weight decay."""
 
 
 def find_ending(
@@ -77,8 +79,8 @@ def find_ending(
     if bool(near.any()):
         stood_still = bool(near[-1]) and not bool(applied[-1].any())  # a last gradient of zeros, and no momentum
         return FinalWeights(Ending.LAST) if stood_still else FinalWeights(Ending.EARLIER, int(near.nonzero()[-1]))
-    if _follows_rule(seen):
-        return FinalWeights(Ending.LAST)
+    if (linear := _follows_rule(seen)) is not None:
+        return FinalWeights(Ending.LAST, linear=linear)
     if (shares := _shares(final, seen)) is not None:
         return FinalWeights(Ending.MIXED, shares=shares)
     left = _left_over(final, weights, applied)
@@ -121,16 +123,14 @@ def _least_left(final: Tensor, known: Tensor, last: Tensor) -> Tensor:
     return left
 
 
-def _follows_rule(seen: WatchedTraining) -> bool:
-    """Whether the last move follows the rule of those before; after one step, whether it follows any."""
+def _follows_rule(seen: WatchedTraining) -> bool | None:
+    """Whether the rule of all moves, the last one too, is linear (`is_linear`); None if they follow no known one."""
     longer = [torch.cat([w, f.unsqueeze(0)]) for w, f in zip(seen.weights, seen.final or [], strict=True)]
     moves = [(w[1:] - w[:-1]).flatten(1).double() for w in longer]
     applied, weights = yielded_gradients(seen), [w.flatten(1).double() for w in longer]
-    return (
-        is_linear(moves, applied, weights)
-        or is_adaptive(moves, applied, weights)
-        or moves_largest(moves, applied, weights)
-    )
+    if is_linear(moves, applied, weights):
+        return True
+    return False if is_adaptive(moves, applied, weights) or moves_largest(moves, applied, weights) else None
 
 
 def _yielded_basis(weights: Tensor, applied: Tensor) -> Tensor:

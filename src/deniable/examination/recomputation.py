@@ -32,9 +32,9 @@ CHUNK = 2**26
 """The same, where they are summed up chunk by chunk: fresh memory costs time."""
 COPIES = 4
 """Of all gradients of a step, where they are held: as they are, clipped, and on the way there."""
-OUTSIDE_SHARE = 0.25
+OUTSIDE_SHARE = 0.125
 """Of large models, so many times as many records outside a batch as in it have their gradients recomputed."""
-LARGE, SCORED = 2**19, 8
+LARGE, SCORED = 2**19, 4
 """Weights above which a model is large; and of its records about so many are scored."""
 WATCHED = 2**26
 """Numbers of gradients of single records that may be held at once: with large models not every record is watched."""

@@ -150,11 +150,11 @@ def examine_trial(
     directions = _directions(found)
     noise, fresh = _exchange_directions(found.residual, directions, own)
     inner, length = _products(found, directions, [[s.flatten(1) for s in seen.sums], [found.clean]])
-    used, rule = found.include.sum(1).double(), followed_rule(seen, found)
+    ending = find_ending(recomputer, seen, found, members)
+    used, rule = found.include.sum(1).double(), followed_rule(seen, found, ending.linear)
     final = seen.final if seen.final is not None else next_weights(seen)
     scores = recomputer.mean_scores(seen.weights, members, found.include)
     after = [np.nan, np.nan] if final is None else recomputer.mean_scores([f[None] for f in final], members)[0]
-    kind, step, shares = find_ending(recomputer, seen, found, members)
     return TrialStatistics(
         trained_on_d=np.array(on_d),
         ratio=log_likelihood_ratio(found.gram, *seen_of_pair, found.sigma, claim.rate).numpy(),
@@ -181,9 +181,9 @@ def examine_trial(
         length_applied=(torch.stack([s.flatten(1).norm(dim=1) for s in seen.sums]).norm(dim=0) / found.sigma).numpy(),
         coarse=np.array(_coarse([s[-1] for s in seen.sums], found.clean[-1])),
         kept_by_clean=np.array(_kept_by_clean(seen.sums, found)),
-        ending=np.array([kind, step], dtype=np.int64),
+        ending=np.array([ending.kind, ending.step], dtype=np.int64),
         rates=rates_of_any_rule(seen)[0],
-        shares=np.full(len(seen), np.nan) if shares is None else shares.numpy(),
+        shares=np.full(len(seen), np.nan) if ending.shares is None else ending.shares.numpy(),
         **_noise(noise, [tuple(p.shape) for p in recomputer.parameters.values()], sketch),
     )
 

@@ -64,12 +64,14 @@ class Rule(IntEnum):
     """One step, or none of them moves."""
 
 
-def followed_rule(seen: WatchedTraining, found: RecomputedSteps) -> Rule:
-    """The rule that all steps of one training follow."""
+def followed_rule(seen: WatchedTraining, found: RecomputedSteps, linear: bool = False) -> Rule:
+    """The rule that all steps of one training follow; `linear` where `is_linear` is known of its moves."""
     seen, found = thin(seen), thin_steps(found, seen)
     moves = [(w[1:] - w[:-1]).flatten(1).double() for w in seen.weights]
     if len(seen) < 2 or all(bool((move == 0).all()) for move in moves):
         return Rule.STILL
+    if linear:
+        return Rule.LINEAR
     sizes = [move.shape[1] for move in moves]
     applied = yielded_gradients(seen)
     clean = [c / _divisors(seen) for c in torch.split(found.clean.double(), sizes, 1)]

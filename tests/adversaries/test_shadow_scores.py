@@ -69,19 +69,35 @@ def test_lira_equals_its_twin(queries: int, fixed: bool, offline: bool) -> None:
     assert found == pytest.approx(naive_lira(target, shadows, inside, fixed, offline), rel=1e-9)
 
 
-@pytest.mark.parametrize("offline", [True, False])
 @pytest.mark.parametrize(
     ("shadows", "uneven", "fixed"), [(6, 0.0, True), (32, 0.0, True), (4, 0.6, True), (32, 0.6, False)]
 )
-def test_lira_takes_the_records_own_variances_where_they_tell_more(
-    shadows: int, uneven: float, fixed: bool, offline: bool
-) -> None:
+def test_lira_takes_the_records_own_variances_where_they_tell_more(shadows: int, uneven: float, fixed: bool) -> None:
     """Not where they are all alike, nor where two values are all that is known of one."""
     target, made, inside, _ = confidences(4, shadows=shadows, records=400)
     scale = np.exp(np.random.default_rng(5).normal(0, uneven, 400))
     asked = [values * scale for values in (target, made)]
-    found = lira(*asked, inside, offline=offline)
-    assert np.array_equal(found, lira(*asked, inside, offline=offline, fixed_variance=fixed))
+    found = lira(*asked, inside, offline=True)
+    assert np.array_equal(found, lira(*asked, inside, offline=True, fixed_variance=fixed))
+
+
+def test_lira_is_no_weaker_than_the_threshold_where_shadows_tell_nothing_of_a_record() -> None:
+    """All records gain the same little: the literal score is drowned by the errors of 2 x 4 means."""
+    target, shadows, inside, member = confidences(8, shadows=8, records=20_000, lead=0.2)
+    literal = auc(lira(target, shadows, inside, fixed_variance=True), member)
+    found = auc(lira(target, shadows, inside), member)
+    assert found > literal + 0.02
+    assert found > auc(target[0], member)
+
+
+def test_means_are_drawn_together_as_far_as_they_are_errors() -> None:
+    """Normal values with known errors: the posterior mean is nearest to the truth, by the textbook's variance."""
+    from deniable.adversaries.shadow_scores import _shrink  # noqa: PLC0415
+
+    generator = np.random.default_rng(9)
+    truth = generator.normal(1, 0.5, 40_000)
+    found = _shrink(truth + generator.normal(0, 1, 40_000), np.ones(40_000), truth, degree=0)
+    assert np.square(found - truth).mean() == pytest.approx(0.25 / 1.25, rel=0.03)
 
 
 @pytest.mark.parametrize("offline", [True, False])

@@ -9,7 +9,7 @@ without it, so that an attacker may train them before knowing whom to ask about.
 
 | score | after | what is estimated for each record |
 |---|---|---|
-| `lira` | Carlini 2022 | Gaussians with and without it; one variance for all records where theirs differ little |
+| `lira` | Carlini 2022 | Gaussians with and without it; what shadows tell poorly is taken from all records |
 | `rmia` | Zarifzadeh 2024 | how likely its label is without knowing the training set |
 | `bayes` | Brannvall 2026 (BaVarIA) | Gaussians whose variances share a prior: Student's predictive densities |
 """
@@ -119,6 +119,8 @@ def lira(
 
     `fixed_variance` takes one variance for all records, one of shadows with them and one of those without (Carlini
     2022, Section VI-C, for few shadows); None where the records' own variances are too poorly known to be of use.
+    None also draws what the record itself changes towards what is usual (`_probable_means`): a difference of two means
+    that is mostly their error makes the literal score weaker than the loss threshold on models that hardly learnt.
     """
     given = read_confidences(target, shadows, inside, offline=offline)
     groups = [_moments(given.shadows, ~given.inside)]
@@ -130,8 +132,34 @@ def lira(
         variances = [(_shared_variance if fixed_variance else _own_variance)(group) for group in groups]
     if offline:
         return np.asarray(-log_ndtr(-(given.target - groups[0].mean) / np.sqrt(variances[0])).sum(0))
-    without, together = (_log_normal(given.target, g.mean, v) for g, v in zip(groups, variances, strict=True))
+    means = [group.mean for group in groups] if fixed_variance is not None else _probable_means(groups, variances)
+    without, together = (_log_normal(given.target, mean, v) for mean, v in zip(means, variances, strict=True))
     return np.asarray((together - without).sum(0))
+
+
+def _probable_means(groups: Sequence[_Moments], variances: Sequence[Floats]) -> list[Floats]:
+    """Each record's mean without and with it, both as likely as all records together make them (empirical Bayes).
+
+    Their middle and their difference have normal priors: the middle's has one mean for all records, the difference's
+    a cubic in the middle, since records that are hard to learn gain more. The errors of both do not depend on each
+    other where as many shadows have the record as have it not.
+    """
+    error = sum(variance / group.number for group, variance in zip(groups, variances, strict=True))
+    without, together = (group.mean for group in groups)
+    middle, gain = (together + without) / 2, together - without
+    errors = np.broadcast_to(error, middle.shape)
+    gained = np.stack([_shrink(*each, degree=3) for each in zip(gain, errors, middle, strict=True)])
+    centred = np.stack([_shrink(*each, degree=0) for each in zip(middle, errors / 4, middle, strict=True)])
+    return [centred - gained / 2, centred + gained / 2]
+
+
+def _shrink(values: Floats, errors: Floats, at: Floats, *, degree: int) -> Floats:
+    """Posterior means of normal values with error variances `errors`; the prior's mean is a polynomial in `at`."""
+    place = np.clip((at - at.mean()) / np.sqrt(at.var() + LEAST_VARIANCE), -3, 3)
+    powers = place[:, None] ** np.arange(degree + 1)
+    usual = powers @ np.linalg.lstsq(powers, values, rcond=None)[0]
+    spread = max(0.0, float((np.square(values - usual) - errors).mean()))
+    return np.asarray(usual + spread / (spread + errors) * (values - usual))
 
 
 def _log_normal(x: Floats, mean: Floats, variance: Floats) -> Floats:

@@ -14,7 +14,7 @@ import pytest
 from hunt.__main__ import GROUNDS
 
 CASES = {"theory": 60, "statistics": 12, "inputs": 40, "trainings": 2}
-"""A ground's cases in a share: about half a minute of CPU for theory, and another for the others; `make hunt` draws more."""
+"""A ground's cases in a share: half a minute of CPU for theory, and another for the others; `make hunt` draws more."""
 PART = 20
 """Cases of one test, so that no core waits for another that has them all."""
 WITHOUT_GIT = "no commit"

@@ -50,9 +50,10 @@ class Privacy:
         be green; with ``unjudged="skip"`` it skips the test, with the reason.
         """
         __tracebackhide__ = True
-        from deniable.testing.check_training import CONFIDENCE, check_training
+        from deniable.examination.recorded import CONFIDENCE_OF_A_RUN
+        from deniable.testing.check_training import check_training
 
-        sure = CONFIDENCE if confidence is None else confidence
+        sure = CONFIDENCE_OF_A_RUN if confidence is None else confidence
         result = check_training(train, claimed=claimed, budget=budget, loss=loss, confidence=sure)
         return self.require(result, at=train, unjudged=unjudged)
 

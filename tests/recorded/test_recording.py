@@ -87,7 +87,7 @@ def test_a_killed_run_leaves_its_complete_steps(tmp_path: Path) -> None:
     assert (len(record.batches), len(record.steps), record.ended) == (5, 5, False)
     found = dn.examine(place, claimed=CLAIM)
     assert found.verdict == "cannot judge"
-    assert "ends after step 5, before the run was over" in found.verdict_text
+    assert "ends after step 5, before the watch was over" in found.verdict_text
 
     text = place.read_bytes()
     place.write_bytes(text[:-20])  # within the last line
@@ -303,3 +303,19 @@ def test_records_carry_their_numbers() -> None:
         optimizer.step()
     assert sorted(seen) == list(range(9))
     assert run.record().draws == (1,) * 9
+
+
+def test_lines_that_are_missing_or_written_twice_are_named(tmp_path: Path) -> None:
+    place = tmp_path / "run.jsonl"
+    run = watched(path=place)
+    train(run, steps=5)
+    run.record()
+    lines = place.read_bytes().splitlines(keepends=True)
+    for kept, named in (
+        ([*lines[:3], *lines[4:]], "line 4 holds step 4 where step 3 belongs"),
+        ([*lines[:3], lines[2], *lines[3:]], "line 4 holds step 2 where step 3 belongs"),
+        ([*lines, lines[0]], f"line {len(lines) + 1} belongs to another recording"),
+    ):
+        place.write_bytes(b"".join(kept))
+        with pytest.raises(UnreadableError, match=named):
+            read_recording(place)

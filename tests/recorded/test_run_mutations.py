@@ -113,7 +113,7 @@ class HiddenRecord(WithMore):
 
 class AllRecords(WithMore):
     def more(self) -> tuple[slice, float]:
-        return slice(None), 0.1
+        return slice(None), 0.2
 
 
 class UnequalClasses(Run):

@@ -204,9 +204,72 @@ class PulledTogether(Run):
         return {name: g + more[name] for name, g in super().gradients().items()}
 
 
+class BatchScaled(Run):
+    """By mean and spread of the batch, with a small number beside the spread."""
+
+    def total(self) -> Sums:
+        self.x = (self.x - self.x.mean(0)) / (self.x.std(0) + 1e-3)
+        return super().total()
+
+
+class BatchDivided(Run):
+    def total(self) -> Sums:
+        self.x = self.x / (self.x.var(0) + 1e-2).sqrt()
+        return super().total()
+
+
+class PubliclyScaled(Run):
+    """By fixed numbers: the gradients cannot be recomputed from the records as they are loaded."""
+
+    def total(self) -> Sums:
+        self.x = (self.x - torch.linspace(-1, 1, 8)) / torch.linspace(1, 2, 8)
+        return super().total()
+
+
+class RoundedNoise(Run):
+    def noise(self) -> Sums:
+        return {name: (2 / CLIP * g).round() * CLIP / 2 for name, g in super().noise().items()}
+
+
+class NoiseOfOneSign(Run):
+    def noise(self) -> Sums:
+        return {name: g.abs() * self.clean[name].sign() for name, g in super().noise().items()}
+
+
+class OppositeNoise(Run):
+    """In every second step that of the step before, with the opposite sign."""
+
+    def noise(self) -> Sums:
+        self.kept = super().noise() if self.step % 2 == 0 else {name: -g for name, g in self.kept.items()}
+        return self.kept
+
+
+class SumsNotCleared(Run):
+    """In every third step the sum of the step before is added once more."""
+
+    def total(self) -> Sums:
+        now, before = super().total(), getattr(self, "before", {})
+        self.before = now
+        return {name: g + before[name] if self.step % 3 == 2 else g for name, g in now.items()}
+
+
+class ClippedAfterNoise(Run):
+    """The noisy gradient, as a whole, in nearly every step by another factor."""
+
+    def move(self) -> None:
+        nn.utils.clip_grad_norm_(self.model.parameters(), 6.5 / (RATE * RECORDS))
+        super().move()
+
+
 @pytest.mark.parametrize(
     ("mutation", "cause"),
     [
+        (BatchScaled, "scaled by statistics of their batch"),
+        (BatchDivided, "scaled by statistics of their batch"),
+        (RoundedNoise, "rounded to a few values, so that about (19|20)% of the weights have none"),
+        (NoiseOfOneSign, "the noise has the sign of the gradient"),
+        (OppositeNoise, "the same noise with the opposite sign .*a cosine of -1"),
+        (SumsNotCleared, "the step before is added once more in 8 of 24 steps"),
         (NormWithoutHead, "the norm that clips leaves out 2.weight"),
         (RateByAccuracy, "learning rate follows the accuracy on all records"),
         (Shuffled, "passes over shuffled records"),
@@ -232,6 +295,8 @@ def test_a_mutation_is_violated_with_its_cause(mutation: Callable[[], Run], caus
         (TakenBack, "cannot judge", "steps, first step [0-9]+, are taken back: if the records decide"),
         (LeftOutByChance, "cannot judge", "7 batches were drawn .*if the records decide which"),
         (NoisyAccuracy, "cannot judge", "learning rate changes with the accuracy on all records"),
+        (PubliclyScaled, "cannot judge", "other inputs than the records as they are loaded"),
+        (ClippedAfterNoise, "other recipe", "which is as safe"),
         (InTwoParts, "consistent", "not examined"),
         (Words, "consistent", "not examined"),
         (PulledTogether, "cannot judge", "another than the batch.s clipped sum: name the loss"),

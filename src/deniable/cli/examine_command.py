@@ -78,13 +78,14 @@ def examine(
 
 def _run_script(training: str, texts: Mapping[str, Any]) -> RunResult:
     """What a user's script prints goes to standard error, so that the answer stands alone on standard output."""
-    from deniable.testing.check_training import CONFIDENCE, check_training
+    from deniable.examination.recorded import CONFIDENCE_OF_A_RUN
+    from deniable.testing.check_training import check_training
     from deniable.testing.own_script import imported_script, named_in
 
     script, separator, name = training.rpartition(":")
     if not (script and separator and name):
         raise ValueError(f"SCRIPT.py:FUNCTION must name a script and a function in it, got {training!r}")
-    sure = options.read({"confidence": texts["confidence"]}).get("confidence", CONFIDENCE)
+    sure = options.read({"confidence": texts["confidence"]}).get("confidence", CONFIDENCE_OF_A_RUN)
     claim = None if texts["claimed"] else _claim(texts)
     with imported_script(script) as module:
         return check_training(

@@ -28,7 +28,7 @@ from deniable.examination.examination_game import Examination, play_trial
 from deniable.examination.examine_result import judge_training
 from deniable.examination.forecast import Forecast
 from deniable.examination.recipe import Recipe
-from deniable.examination.recorded import RunRecord, RunWatcher, judge_run, read_recording
+from deniable.examination.recorded import CONFIDENCE_OF_A_RUN, RunRecord, RunWatcher, judge_run, read_recording
 from deniable.examination.residuals import TrialStatistics
 from deniable.examination.trainer import Trainer
 from deniable.examination.trial_plan import GAME_SHARE, early_end_note, game_confidence, play_trials
@@ -65,7 +65,7 @@ def examine(
     delta: float | None = None,
     measure: str | None = None,
     label: str | None = None,
-    confidence: float = 0.95,
+    confidence: float | None = None,
     stop: Stop = "certain",
     out: Path | str | None = None,
     resume: bool = False,
@@ -111,7 +111,8 @@ def examine(
         delta: Default 1 / records.
         measure: How unlike neighbours are.
         label: The label's column of a .csv file.
-        confidence: Of the verdict.
+        confidence: Of the verdict. Default 0.95 for trainings that are repeated, 0.999 for one watched run, in which
+            faults are seen far beyond chance.
         stop: ``"never"`` plays all trials, also where a leak is certain.
         out: A directory in which every finished trial is kept.
         resume: Go on with the trials in `out`.
@@ -138,9 +139,9 @@ def examine(
         >>> dn.examine(run, claimed=dn.Training(noise=1.0, rate=1.0, steps=1, adjacency="add-remove")).verdict
         'violated'
     """
-    probability("confidence", confidence, open_ends=True)
     if isinstance(data, RunWatcher | RunRecord) or (isinstance(claimed, Training) and isinstance(data, str | Path)):
-        return _judge_watched_run(data, claimed, confidence)
+        return _judge_watched_run(data, claimed, CONFIDENCE_OF_A_RUN if confidence is None else confidence)
+    confidence = probability("confidence", 0.95 if confidence is None else confidence, open_ends=True)
     if trainer is None or clip is None or adjacency is None or isinstance(claimed, Training):
         raise ValueError(
             "trainings that are repeated need trainer=, clip=, adjacency= and claimed= as a mechanism; one run is "

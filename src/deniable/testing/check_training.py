@@ -11,7 +11,7 @@ from msgspec import structs
 
 from deniable.checks import probability
 from deniable.examination.examine import examine
-from deniable.examination.recorded import RunRecord, RunWatcher
+from deniable.examination.recorded import CONFIDENCE_OF_A_RUN, RunRecord, RunWatcher
 from deniable.examination.recorded.batch_gradients import LossOfBatch
 from deniable.mechanisms import Training
 from deniable.results.run_result import RunCheck, RunResult
@@ -19,10 +19,8 @@ from deniable.testing.cause_lines import CauseLines
 from deniable.testing.time_budget import read_seconds, spell_seconds
 from deniable.testing.watched_code import BudgetSpentError, WatchedCode, watch_code
 
-__all__ = ["CONFIDENCE", "check_training"]
+__all__ = ["check_training"]
 
-CONFIDENCE = 0.999
-"""Of a test that runs with every commit: a training as claimed fails it once in a thousand runs."""
 _HOW = "an Opacus training is watched by itself; a loop of your own calls dn.watch_run(...) and returns what it gives"
 
 
@@ -32,7 +30,7 @@ def check_training(
     claimed: Training,
     budget: str | float = "30 s",
     loss: LossOfBatch = "cross-entropy",
-    confidence: float = CONFIDENCE,
+    confidence: float = CONFIDENCE_OF_A_RUN,
 ) -> RunResult:
     """Run a training once, watch it, and judge whether it does what it claims; each part with a line of its code.
 

@@ -7,9 +7,9 @@ disk while the run goes on), run_record (all that is kept: statistics) | judge_r
 step_lengths (steps that are not recomputed), noise_power (what would have been seen).
 """
 
-from deniable.examination.recorded.judge_run import judge_run
+from deniable.examination.recorded.judge_run import CONFIDENCE_OF_A_RUN, judge_run
 from deniable.examination.recorded.recording import read_recording
 from deniable.examination.recorded.run_record import RunRecord
 from deniable.examination.recorded.watch_run import RunWatcher, watch_run
 
-__all__ = ["RunRecord", "RunWatcher", "judge_run", "read_recording", "watch_run"]
+__all__ = ["CONFIDENCE_OF_A_RUN", "RunRecord", "RunWatcher", "judge_run", "read_recording", "watch_run"]

@@ -25,6 +25,10 @@ _SAME, _EXACT = 1e-2, 1e-3
 """Relative to the records' spread: half precision rounds by less than the first; a rule is told to the second."""
 _MOST_RECORDS, _LEAST_FEATURES = 512, 3
 """Of a batch that is looked at; and of a record, so that mixing two of them is no chance."""
+_LEAST_RECORDS = 4
+"""Through fewer a line goes by chance."""
+_MOST = 0.9
+"""The share of numbers in which a rule holds that is told."""
 
 
 class GivenInputs:
@@ -69,21 +73,15 @@ class GivenInputs:
             return self._rule(records, given) if len(given) == len(records) else ""
 
     def _rule(self, records: Tensor, given: Tensor) -> OtherInputs:
-        rules: Iterator[tuple[OtherInputs, Iterator[Tensor]]] = iter(
-            (("scale of the batch", _scaled_records(records, records)), ("own scale", self._own_scales(records)))
-        )
-        for name, candidates in rules:
-            if any(_alike(given, one) for one in candidates):
-                return name
+        if _is_scaled_by(records, records, given) or _is_centred(records, given):
+            return "scale of the batch"
+        if self._all_records is not None and _is_scaled_by(self._all_records, records, given):
+            return "own scale"
         if records.shape[1] >= _LEAST_FEATURES and _are_mixed(records, given):
             return "mixed"
         if any(_alike(given, one) for one in self._projected_records(records)):
             return "own components"
         return _OTHERS
-
-    def _own_scales(self, records: Tensor) -> Iterator[Tensor]:
-        if self._all_records is not None:
-            yield from _scaled_records(records, self._all_records)
 
     def _projected_records(self, records: Tensor) -> Iterator[Tensor]:
         """On the first principal components of all records, of any number, around their mean or around zero."""
@@ -126,23 +124,55 @@ def _rows(given: Tensor) -> Tensor:
     return given.detach().flatten(1) if batched or given.dim() > 1 else given.detach().reshape(1, -1)
 
 
-def _scaled_records(records: Tensor, by: Tensor) -> Iterator[Tensor]:
-    """Every feature by its own mean and spread, or by its least and most where these are not common to all features.
+def _is_scaled_by(by: Tensor, records: Tensor, given: Tensor) -> bool:
+    """Whether every feature is moved by a statistic of `by`, whatever divides it, or is divided by its spread in `by`.
 
-    One scale for all features is often public, such as that of pixels.
+    A statistic that all features have in common, such as the least of pixels, is often public, and shows nothing.
     """
-    mean, least, most = by.mean(0), by.min(0).values, by.max(0).values
-    yield records - mean
-    for spread in (by.std(0), by.std(0, correction=0)):
-        yield (records - mean) / spread.clamp(min=1e-12)
-    if len(torch.unique(least)) > 1 and len(torch.unique(most)) > 1:
-        yield (records - least) / (most - least).clamp(min=1e-12)
+    centre, scale, fits = _affine_map(records, given)
+    spread = by.std(0)
+    for statistic in (by.mean(0), by.median(0).values, by.min(0).values, by.max(0).values):
+        telling = fits & (statistic.abs() > _EXACT * spread)
+        near = (centre - statistic).abs() <= _EXACT * spread
+        if len(torch.unique(statistic[telling])) > 1 and bool(near[telling].double().mean() > _MOST):
+            return True
+    moved = bool((centre[fits].abs() > _EXACT * spread[fits]).any())
+    sizes = (spread, by.std(0, correction=0), by.abs().max(0).values, by.max(0).values - by.min(0).values)
+    return not moved and any(_is_divided_by(size[fits], scale[fits]) for size in sizes)
+
+
+def _is_divided_by(size: Tensor, scale: Tensor) -> bool:
+    """Whether what divides the features is their size and a small number: s + e, or the root of s^2 + e."""
+    if len(torch.unique(size)) < 2:
+        return False
+    sums = ((scale, size), (scale.square(), size.square()))
+    left = [(one - other, _EXACT * float(other.median())) for one, other in sums]
+    return any(bool(((rest - rest.median()).abs() <= near).double().mean() > _MOST) for rest, near in left)
+
+
+def _is_centred(records: Tensor, given: Tensor) -> bool:
+    """Whether the mean of all numbers of the batch is taken from each of them."""
+    centre, _, fits = _affine_map(records, given)
+    near = (centre - records.mean()).abs() <= _EXACT * float(records.std())
+    return bool(fits.any()) and bool(near[fits].double().mean() > _MOST)
+
+
+def _affine_map(records: Tensor, given: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Of each feature c, s such that given = (record - c) / s; and whether that is so, of several records."""
+    apart, other = records - records.mean(0), given - given.mean(0)
+    squares = apart.square().sum(0)
+    slope = (apart * other).sum(0) / squares.clamp(min=1e-24)
+    left = (other - slope * apart).abs().max(0).values
+    varies = (squares > 1e-12 * records.square().sum(0)) & (slope.abs() > 1e-12)
+    fits = varies & (left <= _EXACT * given.std(0)) & (len(records) >= _LEAST_RECORDS)
+    scale = 1 / torch.where(varies, slope, 1.0)
+    return records.mean(0) - given.mean(0) * scale, scale, fits
 
 
 def _alike(given: Tensor, other: Tensor) -> bool:
     """To rounding, in most numbers: a feature that never changes may be divided by anything."""
     near = (given - other).abs() <= _EXACT * float(given.std() + 1e-12)
-    return bool(near.double().mean() > 0.9)
+    return bool(near.double().mean() > _MOST)
 
 
 def _are_mixed(records: Tensor, given: Tensor) -> bool:

@@ -37,6 +37,8 @@ class NumberCounts(msgspec.Struct, frozen=True, array_like=True):
     """Whether those left out are the smallest of the clipped sum, of all numbers or of each parameter."""
     centred: bool = False
     """Whether every row of the applied matrices sums to zero."""
+    agreeing: int = 0
+    """Residuals that have the sign of the clipped sum; about half of them where noise is drawn by itself."""
     untouched: int = 0
     """Where the clipped sum is zero, in parameters in which it is not: numbers that are applied as zero."""
 
@@ -58,6 +60,7 @@ def count_numbers(applied: Sequence[Tensor], clean: Sequence[Tensor], centred: b
         zeros=int((a == 0).sum()),
         kept_by_clean=_is_sorted(a, c) or (any(bool((x == 0).any()) for x, _ in pairs) and _each_sorted(pairs)),
         centred=centred,
+        agreeing=int(((a - c) * c > 0).sum()),
         untouched=untouched,
     )
 

@@ -88,6 +88,13 @@ class RecordGradients:
     vectors: tuple[int, ...] = ()
     """The parameters of one dimension: biases, and scales of normalisations."""
 
+    @property
+    def usual_norms(self) -> tuple[float, float] | None:
+        """Their mean and median; None without records."""
+        if not len(self.norms):
+            return None
+        return shorten(float(self.norms.mean()), 5), shorten(float(self.norms.median()), 5)
+
     def clipped_factors(self, clip: float) -> Tensor:
         """(records,) c_i."""
         return (clip / self.norms.clamp(min=1e-12)).clamp(max=1.0)

@@ -153,12 +153,23 @@ def read_recording(path: Path | str) -> RunRecord:
     if len(lines) < 2 or not isinstance(lines[0], RunStart) or not isinstance(lines[1], StepTaken):
         raise UnreadableError(f"{path} is no recording of a run, or of one without a complete step")
     recording = Recording(lines[0])
-    for line in lines[1:]:
+    for number, line in enumerate(lines[1:], 2):
+        if isinstance(line, RunStart) or recording.end is not None:
+            raise UnreadableError(f"{path} is damaged: line {number} belongs to another recording")
         if isinstance(line, StepTaken):
+            _check_place(path, number, line, len(recording.steps))
             recording.steps.append(line)
-        elif isinstance(line, RunEnd):
+        else:
             recording.end = line
     return recording.record()
+
+
+def _check_place(path: Path | str, number: int, line: StepTaken, steps: int) -> None:
+    """An examined step knows its number: where it is another, lines before it are missing, or written twice."""
+    if line.examined is not None and line.examined.number != steps:
+        raise UnreadableError(
+            f"{path} is damaged: line {number} holds step {line.examined.number + 1:,} where step {steps + 1:,} belongs"
+        )
 
 
 def _decode(path: Path | str, number: int, line: bytes) -> RunStart | StepTaken | RunEnd:

@@ -67,6 +67,8 @@ class ExaminedStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     clip: float
     longest: float
     """The longest gradient of a record, before clipping."""
+    usual_norms: tuple[float, float] | None = None
+    """Mean and median of the records' gradients' norms, before clipping; None where there are none."""
     by_parameter: tuple[tuple[float, ...], ...] = ()
     """Of each parameter: residual x what is cut, and the latter's squared length; the same with the clipped sum."""
     fourth: float | None = None

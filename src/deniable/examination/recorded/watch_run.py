@@ -265,6 +265,7 @@ class RunWatcher:
             batch=len(batch),
             clip=self._optimizer.clip,
             longest=float(f"{sums.longest:.5g}"),
+            usual_norms=sums.gradients.usual_norms,
             loss=loss,
             data_loss=data_loss,
             accuracy=accuracy,

@@ -149,6 +149,7 @@ def _all_candidates(record: RunRecord, units: list[Array], level: float) -> Iter
     longest = max(step.longest / step.clip for step in record.steps)
     about = f"(the longest has {longest:.3g} x the clipping norm)"
     yield _fixed_vector(units, "cut", LESS, f"the records' gradients are not clipped {about}")
+    yield from _in_some_steps(units, "cut", f"the records' gradients are not clipped in {{}} {about}")
     yield from _cut_in_part(units, about)
     yield from _sum_clipped(record, units)
     yield _scaled_sum(units)
@@ -277,6 +278,8 @@ def _added_vector(units: list[Array]) -> Iterator[_Candidate]:
         "clipped sums of earlier steps are in it without their noise (momentum before the noise): add the noise first"
     )
     yield from _in_part(units, "earlier clean", text)
+    again = "the clipped sum of the step before is added once more in {} (it is not cleared): clear sums in every step"
+    yield from _in_some_steps(units, "earlier clean", again)
     yield from _in_part(units, "clean momentum", text)
     text = "the noisy sum of the step before is in it (gradients accumulate), which is as safe"
     yield _Candidate(_fit(units, "earlier applied")[0], OTHER, text)
@@ -287,6 +290,16 @@ def _in_part(units: list[Array], name: str, text: str) -> Iterator[_Candidate]:
     distance, share = _fit(units, name)
     if share > 0:
         yield _Candidate(distance, LESS, text)
+
+
+def _in_some_steps(units: list[Array], name: str, text: str) -> Iterator[_Candidate]:
+    """Applied = clipped sum, and in those steps that are nearer for it a vector as it is; not in all of them."""
+    at = VECTORS.index(name)
+    gained = np.array([2 * u[0, at] - u[at, at] for u in units])
+    there = gained > 0
+    if there.any() and not there.all():
+        distance = float(sum(u[0, 0] for u in units) - gained[there].sum()) + _FITTED_IN_A_STEP * len(units)
+        yield _Candidate(distance, LESS, text.format(f"{int(there.sum()):,} of {len(units):,} steps"))
 
 
 def _single_parameters(record: RunRecord, units: list[Array]) -> Iterator[_Candidate]:

@@ -31,8 +31,9 @@ _CAUSES: dict[OtherInputs, str] = {
     ),
 }
 _OTHERS = (
-    "the model is given other inputs than the records as they are loaded (augmented, scaled or mixed), so that their "
-    "gradients cannot be recomputed: load them as they are used, or name batch_loss="
+    "the model is given other inputs than the records as they are loaded (augmented, scaled or mixed, or other records "
+    "than those that were told), so that their gradients cannot be recomputed: load them as they are used, or name "
+    "batch_loss="
 )
 
 

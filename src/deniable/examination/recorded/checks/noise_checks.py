@@ -135,6 +135,8 @@ class NoiseSizes:
         least, most = float(self.ratios.min()), float(self.ratios.max())
         seen = f"the noise changes from step to step, {least:.3g} to {most:.3g} x the claimed standard deviation"
         p_values = chi_square(self.squares, self.degrees) * len(self.squares)
+        if self.signal is not None and self.signal.equally_long and self.signal.explains(self.ratio):
+            return self._shortened(seen)
         if followed := self._followed_figure(record):
             return LESS, f"{seen}: it follows {followed}, which tells of the records; add the same noise in every step"
         if least < 1 - _UNLIKE and p_values[int(np.argmin(self.ratios))] < level:
@@ -144,6 +146,12 @@ class NoiseSizes:
         if abs(np.corrcoef(self.ratios, np.arange(len(self.ratios)))[0, 1]) > _SCHEDULED:
             return OTHER, seen
         return UNKNOWN, f"{seen}, or another gradient than the one recomputed is in it (mixed records, augmentations)"
+
+    def _shortened(self, seen: str) -> tuple[Outcome, str]:
+        """Of noisy gradients that are clipped once more, each as much as its own length asks for."""
+        if self.signal is not None and self.signal.is_scaled(self.ratio):
+            return OTHER, f"{seen}, as the gradient in it: both are clipped once more after the noise, which is as safe"
+        return UNKNOWN, f"{seen}, {_SHORTENED}"
 
     def _followed_figure(self, record: RunRecord) -> str:
         """The figure of the records that the noise follows; "" for none."""
@@ -312,19 +320,21 @@ def independence_check(record: RunRecord, level: float) -> RunCheck:
     cosines = np.array(record.cosines)
     compared = np.arange(1, len(cosines) + 1)
     p_value = any_of(np.minimum(1.0, compared * cosine(cosines, record.watched_weights))) if len(cosines) else 1.0
-    largest = float(np.abs(cosines).max()) if len(cosines) else 0.0
+    signed = float(cosines[np.abs(cosines).argmax()]) if len(cosines) else 0.0
+    largest = abs(signed)
     outcome: Outcome = AS_CLAIMED
     chance = ", as chance gives" if p_value >= level else ""
     seen = f"the noise of different steps has cosines up to {largest:.2g}{chance}"
     if p_value < level and largest > _COPIED:
-        seen = f"the same noise is used in different steps (a cosine of {largest:.2g}): draw fresh noise in every step"
+        which = "the same noise" if signed > 0 else "the same noise with the opposite sign"
+        seen = f"{which} is used in different steps (a cosine of {signed:.2g}): draw fresh noise in every step"
         outcome = LESS
     elif p_value < level and largest > _ALIKE:
         outcome = UNKNOWN
         seen = (
             f"what is left of the applied gradients without the clipped sums is alike in different steps (a cosine of "
-            f"{largest:.2g}): noise that depends on earlier steps', or another gradient than the one recomputed (its "
-            "loss, weights of records, augmentations)"
+            f"{signed:.2g}): noise that depends on earlier steps', or another gradient than the one recomputed (name "
+            "its loss=; weights of records, augmentations)"
         )
     return RunCheck(
         name="independent steps", outcome=outcome, observed=seen, expected="independent noise", p_value=p_value

@@ -56,5 +56,5 @@ def tell_power(all_steps: float | None, single_step: float | None, *, all_recomp
     if all_recomputed:
         return f"{said}."
     if single_step is None:
-        return f"{said}; in a single step that is not recomputed, none would be seen for certain."
+        return f"{said}; too little noise in a single step that is not recomputed might not be seen."
     return f"{said}; in a single step that is not recomputed, one below {single_step:.3g} of it."

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from deniable.examination.recorded.checks.outcomes import LESS, UNKNOWN
 from deniable.examination.recorded.number_counts import NumberCounts
-from deniable.examination.recorded.run_record import RunRecord
+from deniable.examination.recorded.run_record import RunRecord, noise_of_step
 from deniable.results.run_result import Outcome, RunCheck
 
 __all__ = ["numbers_check"]
@@ -18,12 +18,16 @@ _ZEROS = 0.05
 """The share of zeros that rounding a noisy gradient to a sixteenth of its noise does not reach."""
 _OFTEN, _COMPARED = 0.2, 1000
 """The share of numbers that come again from which on that is no chance, of so many that are compared."""
+_MOSTLY = 0.5
+"""The same of those that have noise, beside others that have none."""
 _NEARLY_ALL = 0.95
 """The share of numbers that come again which noise does not reach that is cut off at an edge."""
 _ALL = 0.98
 """Steps in which more numbers than this share are without noise have none at all."""
 _NO_NOISE = 0.05
 """Noise of a parameter below this share of that of the others is none."""
+_ACROSS = 0.2
+"""The share of squared lengths that no known gradient has."""
 _BEFORE = "and watch the noisy gradient as it was before that"
 
 
@@ -33,8 +37,17 @@ def numbers_check(record: RunRecord) -> RunCheck | None:
     with_noise = [one for one in counts if one.bare <= _ALL * one.numbers]
     if not with_noise:
         return None
-    found = _without_noise(with_noise, record) or _left_out(with_noise) or _bare_where_untouched(with_noise)
-    found = found or _drawn_once(with_noise) or _cut_off(with_noise) or _centred_rows(with_noise)
+    causes = (
+        _of_one_sign(with_noise, record),
+        _rounded(with_noise),
+        _without_noise(with_noise, record),
+        _left_out(with_noise),
+        _bare_where_untouched(with_noise),
+        _drawn_once(with_noise),
+        _cut_off(with_noise),
+        _centred_rows(with_noise),
+    )
+    found = next((cause for cause in causes if cause is not None), None)
     if found is None:
         return None
     outcome, seen = found
@@ -85,9 +98,36 @@ def _left_out(counts: list[NumberCounts]) -> tuple[Outcome, str] | None:
     )
 
 
+def _of_one_sign(counts: list[NumberCounts], record: RunRecord) -> tuple[Outcome, str] | None:
+    """Noise, not another gradient: much of it is across all gradients that are known."""
+    across, every = sum(noise_of_step(step)[0] for step in record.steps), sum(sum(s.residual) for s in record.steps)
+    if _share(counts, [one.agreeing for one in counts]) < _ALL or across < _ACROSS * every:
+        return None
+    return LESS, (
+        "every number of the noise has the sign of the gradient's, so that it shows what it should hide: draw it "
+        "by itself"
+    )
+
+
+def _rounded(counts: list[NumberCounts]) -> tuple[Outcome, str] | None:
+    """Noise that is zero on some weights, and on most others one of a few values."""
+    bare, others = _share(counts, [one.bare for one in counts]), [one for one in counts if one.bare < one.numbers]
+    again = [one.repeated / (_compared(one) * (1 - one.bare / one.numbers)) for one in others]
+    if bare < _MANY or sum(again) < _MOSTLY * len(again):
+        return None
+    return LESS, (
+        f"the noise is rounded to a few values, so that about {bare:.0%} of the weights have none and the others share "
+        "theirs: draw it in full precision"
+    )
+
+
+def _compared(one: NumberCounts) -> int:
+    return min(one.numbers, _COMPARED)
+
+
 def _drawn_once(counts: list[NumberCounts]) -> tuple[Outcome, str] | None:
     """Noise whose numbers come again, which are not all at its edge, or nearly all of which come again."""
-    compared = [min(one.numbers, _COMPARED) for one in counts]
+    compared = [_compared(one) for one in counts]
     inside = sum(max(0, one.repeated - one.residual_edge) / of for one, of in zip(counts, compared, strict=True))
     every = sum(one.repeated / of for one, of in zip(counts, compared, strict=True))
     if inside / len(counts) < _OFTEN and every / len(counts) < _NEARLY_ALL:

@@ -26,7 +26,10 @@ def steps_check(record: RunRecord, claimed: Training) -> RunCheck:
     seen = f"{taken:,}"
     if not record.ended and taken <= claimed.steps:
         outcome = UNKNOWN
-        seen = f"the recording ends after step {taken:,}, before the run was over: watch the run to its end"
+        seen = (
+            f"the recording ends after step {taken:,}, before the watch was over: watch the run to its end, in a with "
+            "block, or examine the watcher itself"
+        )
     elif taken > claimed.steps:
         outcome, seen = (
             LESS,
@@ -35,8 +38,9 @@ def steps_check(record: RunRecord, claimed: Training) -> RunCheck:
     elif taken < claimed.steps:
         outcome = UNKNOWN
         seen = (
-            f"{taken:,} steps were taken in place of {claimed.steps:,}: a run that stops early by the loss of its own "
-            f"records tells of them, which no noise hides; claim {taken:,} steps if that number was fixed before"
+            f"{taken:,} steps were watched, {claimed.steps:,} are claimed (an examination ends the watch): a run that "
+            f"stops early by the loss of its own records tells of them, which no noise hides; claim {taken:,} steps if "
+            "that number was fixed before"
         )
     return RunCheck(name="number of steps", outcome=outcome, observed=seen, expected=f"{claimed.steps:,}")
 

@@ -21,6 +21,8 @@ from deniable.examination.trainer import WatchedTraining
 __all__ = [
     "AFTER",
     "CLIPS",
+    "COUNTED",
+    "FLAT",
     "LOSSES",
     "MICROBATCHES",
     "MOMENTA",
@@ -55,6 +57,8 @@ COUNTED = {
     "norm without the last two": slice(None, -2),
 }
 """Norms of some parameters that are tried for the norm of all."""
+FLAT = "clipped at 1 x"
+"""The usual clipping, whatever kind is claimed."""
 GAMMA = 0.01
 """AUTO-S's usual one."""
 

@@ -121,7 +121,7 @@ def _without_post_processing(game: Examination) -> tuple[Examination, Twins]:
     if shown is not None:  # then what was found is known, or was a chance
         layers_number = len(twins.original(twins.seeds[0]).seen.sums)
         post = replace(post or PostProcessing.of_layers(layers_number), noisy_sum=shown.noisy_sum)
-        post = None if shown.noisy_sum is None else post
+        post = None if shown.noisy_sum is None or post.does_nothing else post
     undone = replace(game, post=post)
     return (game, replace(twins, shown=shown)) if post is None else (undone, twins_of(undone))
 

@@ -9,9 +9,9 @@ in place of the claim (explanations), by twin trainings that show one record's s
 by the noise's scale relative to that share.
 
 p_values | trial_evidence (all trials) | noise_spread, shape, dependence, sampling, gradient, count_noise,
-around_the_steps (the diagnostics) | own_rules, shortened, followed_noise (unknown ones that are safe) | candidates,
-explanations, moving_norms (which other gradient fits) | unknown_sums (what an unknown gradient does to privacy) |
-single_records (the noise under it).
+around_the_steps (the diagnostics) | own_rules, shortened, unmoved_norm, followed_noise (unknown ones that are safe, or
+cannot be told) | candidates, explanations, moving_norms (which other gradient fits) | unknown_sums (what an unknown
+gradient does to privacy) | single_records (the noise under it).
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from deniable.examination.diagnostics.unknown_sums import (
     shown_by_twins,
     unknown_sum,
 )
+from deniable.examination.diagnostics.unmoved_norm import settle_unmoved_norm
 from deniable.examination.residuals import TrialStatistics
 from deniable.examination.twins.handed_twins import keeps_earlier_records
 
@@ -110,7 +111,7 @@ def diagnose(evidence: Evidence, false_alarms: float) -> Report:
     ]
     if any(cause.weakens and cause.name in LOOKED_AGAIN for cause in causes):  # says more
         causes = [cause for cause in causes if cause.name != around_the_steps.LATER]
-    causes = [settle_shortened(cause, evidence) for cause in causes]
+    causes = [settle_unmoved_norm(settle_shortened(cause, evidence), evidence) for cause in causes]
     causes = settle_by_followed_noise(causes, evidence, frozenset({*GRADIENT, *NOISE}))
     causes = sorted(causes, key=lambda one: one.weakens is not True)
     return Report(
@@ -121,6 +122,8 @@ def diagnose(evidence: Evidence, false_alarms: float) -> Report:
 def _causes(failed: list[Diagnosis], evidence: Evidence, angles: dependence.Angles, ratio: float) -> list[Diagnosis]:
     """Leave out what may follow from another cause; the first that is left is the cause."""
     names = {test.name for test in failed}
+    if any(test.sentence == sampling.NOT_YIELDED for test in failed):
+        return [test for test in failed if test.name not in {*GRADIENT, *NOISE, "independent batches"}]
     if (plain := _plain_cause(failed, evidence)) is not None:
         rest = [test for test in failed if test.name not in {*GRADIENT, *NOISE}]
         return [plain, *rest] if plain.name in NOISE else [*rest, plain]
@@ -129,8 +132,8 @@ def _causes(failed: list[Diagnosis], evidence: Evidence, angles: dependence.Angl
     found = (sum_is_clipped(evidence) or explanation(evidence)) if odd and known else None
     if odd and (found is None or found.about != gradient.MEMORY):  # else known multiples of earlier gradients
         found = _earlier_records(evidence) or found
-    if found is not None and found.weakens and found.rough and not shown_by_twins(evidence):
-        found = None  # it is like a leak that is known, and another one
+    if found is not None and found.weakens and (found.safe or found.rough) and not shown_by_twins(evidence):
+        found = found.safe  # it is like a leak that is known, and another one
     again = _again(evidence, angles, ratio, found)
     if found is None and again and odd and is_unclipped_by_twins(evidence):
         again = []  # a gradient that is common to steps looks like noise that comes again

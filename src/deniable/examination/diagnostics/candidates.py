@@ -9,9 +9,20 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.examination.alternatives import AFTER, CLIPS, COUNTED, LOSSES, MICROBATCHES, MOMENTA, VALUES, VECTORS
+from deniable.examination.alternatives import (
+    AFTER,
+    CLIPS,
+    COUNTED,
+    FLAT,
+    LOSSES,
+    MICROBATCHES,
+    MOMENTA,
+    VALUES,
+    VECTORS,
+)
 from deniable.examination.diagnostics.dependence import DEPENDS
 from deniable.examination.diagnostics.trial_evidence import Evidence
+from deniable.examination.recipe import Adaptive, Flat
 from deniable.examination.updates.post_processing import ACCUMULATED, WEIGHTS_ADDED, YIELDED_MEAN
 from deniable.mechanisms import Adjacency
 
@@ -42,6 +53,8 @@ CLIPPING, MEAN, MEMORY, STEPS = "clipping per example", "mean zero", "no earlier
 NORM, SCALED = "another norm", "scaled"
 
 
+SLIGHTLY = 1.005
+"""A fitted norm below this multiple of the claimed one is the claimed one: it is found to about so much."""
 FITTED = 6.0
 """The distance that a fitted number must gain."""
 
@@ -75,6 +88,11 @@ _SUMMED = {
         "each example's loss is divided by the expected batch size before clipping: that is safe, but hardly any "
         "gradient reaches the clipping norm; audit with the loss that is trained on",
     ),
+    FLAT: (
+        CLIPPING,
+        "every gradient that is longer than the clipping norm is shortened to it, over all layers together (flat "
+        "clipping), which bounds it as claimed: claim it, {flat}",
+    ),
     "auto-s": (
         CLIPPING,
         "gradients are made C g / (|g| + 0.01) (AUTO-S), which bounds them as claimed: claim it, "
@@ -107,7 +125,7 @@ _SUMMED = {
     "per layer, equal part": (
         CLIPPING,
         "every layer is clipped on its own to clip / sqrt(layers): the norm is bounded as claimed, the gradient is "
-        "another one; claim it, recipe=Recipe(PerLayer((...)))",
+        "another one; claim it, {per_layer}",
     ),
     "layers scaled": (
         CLIPPING,
@@ -117,7 +135,7 @@ _SUMMED = {
     "layers scaled, equal part": (
         CLIPPING,
         "every layer is scaled on its own to clip / sqrt(layers), also where it is shorter: the norm is bounded as "
-        "claimed, the gradient is another one; claim recipe=Recipe(PerLayer((...))), or audit with the loss trained on",
+        "claimed, the gradient is another one; claim {per_layer}, or audit with the loss trained on",
     ),
     **{
         f"by value {share:g}": (
@@ -182,13 +200,23 @@ _GROUPED = (
 
 
 _HARMLESS = (
-    *("per layer, equal part", "loss averaged, expected size", "normalised", "auto-s", "weights", "absolute norm"),
+    *(
+        "per layer, equal part",
+        "loss averaged, expected size",
+        "normalised",
+        "auto-s",
+        "weights",
+        "absolute norm",
+        FLAT,
+    ),
     *("older weights", "gradient", "mean", "layers scaled, equal part", AFTER),
 )
 
 
+_ADVISED = (FLAT, "per layer, equal part", "layers scaled, equal part")
+"""Those whose sentence says how they are claimed."""
 EQUAL_PARTS = ("per layer, equal part", "layers scaled, equal part")
-CLAIMED, BOUNDED = "clean", ("auto-s", "normalised", *EQUAL_PARTS, "absolute norm")
+CLAIMED, BOUNDED = "clean", (FLAT, "auto-s", "normalised", *EQUAL_PARTS, "absolute norm")
 
 
 @dataclass(frozen=True)
@@ -240,7 +268,10 @@ def named_candidate(name: str) -> Candidate:
 
 def all_candidates(gram: Array, evidence: Evidence) -> Iterator[Candidate]:
     replaced = evidence.claim.adjacency is not Adjacency.ADD_REMOVE
-    for name, (about, sentence) in _SUMMED.items():
+    for name, (about, text) in _SUMMED.items():
+        if not _is_another_sum(name, evidence):
+            continue
+        sentence = text.format(**_advice(evidence)) if name in _ADVISED else text
         harmless = name in _HARMLESS or (name == "squared norm" and evidence.claim.clip >= 1)
         # the size of a batch, and a bound of twice the norm, are no secret where a record is exchanged
         harmless |= (replaced and name == "loss averaged") or (
@@ -259,6 +290,26 @@ def all_candidates(gram: Array, evidence: Evidence) -> Iterator[Candidate]:
     yield from _multiples(gram)
 
 
+def _is_another_sum(name: str, evidence: Evidence) -> bool:
+    """Whether it is another sum than flat clipping's, and flat clipping another than the claimed one."""
+    if name == FLAT:
+        return not isinstance(evidence.claim.recipe.clipping, Flat | Adaptive)
+    if name in COUNTED:
+        return bool(evidence.shapes[COUNTED[name]])
+    return name != "matrices only" or len({len(shape) > 1 for shape in evidence.shapes}) > 1
+
+
+def _advice(evidence: Evidence) -> dict[str, str]:
+    """How a kind of clipping is claimed."""
+    layers, moving = len(evidence.shapes), bool(np.ptp(evidence.trials.clip) > 0)
+    return {
+        "flat": "recipe=Recipe(Adaptive(count_noise)) if its norm follows a noisy count"
+        if moving
+        else "recipe=Recipe()",
+        "per_layer": f"recipe=Recipe(PerLayer(({evidence.claim.clip:g} / {layers}**0.5,) * {layers}))",
+    }
+
+
 def other_norms(gram: Array) -> Iterator[Candidate]:
     """Another clipping norm; between two that are computed, the sum is taken to be on the line between theirs."""
     for low, high in pairwise(CLIPS):
@@ -269,13 +320,15 @@ def other_norms(gram: Array) -> Iterator[Candidate]:
         share = float(np.clip(-(start @ gram @ step) / max(length, 1e-300), 0, 1))
         norm = low + share * (high - low)
         parts = start + share * step
-        yield Candidate(NORM, CLIPPING, _norm_sentence(norm), parts, fitted=1, weakens=norm > 1, stretch=norm)
+        yield Candidate(NORM, CLIPPING, _norm_sentence(norm), parts, fitted=1, weakens=norm > SLIGHTLY, stretch=norm)
 
 
 def _norm_sentence(norm: float) -> str:
     times = {2.0: "twice", 0.5: "half"}.get(round(norm, 1), f"about {norm:.3g} x")
-    effect = f"one example counts up to {norm:.3g} times" if norm > 1 else "that is safe, but not what is claimed"
-    return f"the gradients are clipped at {times} the claimed norm: {effect}"
+    if norm > SLIGHTLY:
+        return f"the gradients are clipped at {times} the claimed norm: one example counts up to {norm:.3g} times"
+    about = f"the gradients are clipped at {times} the claimed norm: that is safe, but not what is claimed"
+    return f"{about}; claim that norm, and the noise relative to it ({1 / norm:.3g} x the claimed multiplier)"
 
 
 def _multiples(gram: Array) -> Iterator[Candidate]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.examination.alternatives import AFTER, VECTORS
+from deniable.examination.alternatives import AFTER, FLAT, VECTORS
 from deniable.examination.diagnostics.candidates import (
     ADDED_DIRECTIONS,
     BOUNDED,
@@ -51,6 +51,12 @@ _ALIKE = {
     ),
 }
 """Sentences for pairs that a training may not tell apart."""
+_LONG = (
+    "every gradient is as long as the clipping norm: either those that are longer are shortened to it (flat clipping), "
+    "or all are scaled to it (in these trainings that is the same, since all were longer); both bound it as claimed: "
+    "claim recipe=Recipe(), or recipe=Recipe(Normalised()), whichever is done"
+)
+"""The same of two that are as safe as claimed."""
 _SHORT = ("sum clipped", "absolute norm")
 _FAR_SHORTER = (
     "the gradients are far shorter than if each were clipped to the claimed norm: either the batch's summed gradient "
@@ -74,6 +80,8 @@ class Explanation:
     """Coefficients of `VECTORS` in what is left."""
     rough: bool = False
     """Whether twins' differences fit it but for a small part, so that it may be another one that is alike."""
+    safe: Explanation | None = None
+    """One that fits as well and is as private as claimed: which of the two it is, one record's share tells."""
 
 
 def explanation(evidence: Evidence) -> Explanation | None:
@@ -133,8 +141,15 @@ def simplest(evidence: Evidence, exact: Array) -> Explanation | None:
     if best is None:
         return None
     chosen = min(tied, key=lambda one: (one.fitted, one.order))
-    found = Explanation(chosen.about, chosen.sentence, 1.0, chosen.weakens, chosen.stretch, chosen.parts)
-    return replace(found, rough=_is_rough(chosen, exact))
+    safe = min((one for one in tied if not one.weakens), key=lambda one: (one.fitted, one.order), default=None)
+    found, other = (None if one is None else _unmeasured(one, exact) for one in (chosen, safe))
+    return None if found is None else replace(found, safe=other)
+
+
+def _unmeasured(candidate: Candidate, exact: Array) -> Explanation:
+    """With the claimed noise, since no trial was looked at."""
+    found = Explanation(candidate.about, candidate.sentence, 1.0, candidate.weakens, candidate.stretch, candidate.parts)
+    return replace(found, rough=_is_rough(candidate, exact))
 
 
 def _is_rough(candidate: Candidate, exact: Array) -> bool:
@@ -143,9 +158,15 @@ def _is_rough(candidate: Candidate, exact: Array) -> bool:
 
 def _exactly(evidence: Evidence, gram: Array, exact: Array, tied: list[Candidate]) -> Explanation:
     """Of the candidates that twins do not tell apart, the one that the trials fit best."""
+    tied = _told_apart(evidence, tied)
+    names = {one.name for one in tied}
     best = min(tied, key=lambda one: (round(one.distance(gram)), one.order))
-    alike = next((text for pair, text in _ALIKE.items() if {one.name for one in tied} >= set(pair)), None)
-    found = replace(_as_explanation(evidence, best, gram, alike), rough=_is_rough(best, exact))
+    alike = next((text for pair, text in _ALIKE.items() if names >= set(pair)), None)
+    harmless = min((one for one in tied if not one.weakens), key=lambda one: one.order, default=None)
+    both = _LONG if names >= {FLAT, "normalised"} else None
+    safe = None if harmless is None else _as_explanation(evidence, harmless, gram, both)
+    alike = alike if best.weakens else both
+    found = replace(_as_explanation(evidence, best, gram, alike), rough=_is_rough(best, exact), safe=safe)
     if best.name != SCALED or abs(found.noise_ratio - 1) >= 0.1:
         return found
     norm = min(other_norms(exact), key=lambda one: one.left(exact))
@@ -153,6 +174,18 @@ def _exactly(evidence: Evidence, gram: Array, exact: Array, tied: list[Candidate
     return (
         replace(_as_explanation(evidence, norm, gram), rough=True) if fits else found
     )  # a wrong divisor would scale the noise as well
+
+
+def _told_apart(evidence: Evidence, tied: list[Candidate]) -> list[Candidate]:
+    """Of these, the ones that also fit on records with longer and shorter gradients; all, where these do not tell."""
+    provoked = evidence.twins.on_provoking_records if evidence.twins is not None and len(tied) > 1 else None
+    if provoked is None or provoked.exact is None:
+        return tied
+    exact = provoked.exact
+    least, rounding = min(one.left(exact) for one in tied), EXACT * float(exact[0, 0])
+    if least > max(CARRIED * sum_candidate(CLAIMED).left(exact), rounding):
+        return tied
+    return [one for one in tied if one.left(exact) <= 4 * least + 1e-3 * rounding]
 
 
 def _by_step(evidence: Evidence, gram: Array) -> Explanation | None:

@@ -9,12 +9,16 @@ from scipy.special import bdtr
 from deniable.examination.diagnostics.p_values import any_of, binomial, normal
 from deniable.examination.diagnostics.trial_evidence import Diagnosis, Evidence
 
-__all__ = ["batch_sizes", "batches", "dependent", "few_odd"]
+__all__ = ["NOT_YIELDED", "batch_sizes", "batches", "dependent", "few_odd"]
 
 Array = NDArray[np.float64]
 FAR = 6.0
 """Standard errors from which on an overlap of batches names a cause."""
 _ACROSS = "trainings with different seeds draw the same batches: draw them from the training's own seed"
+NOT_YIELDED = (
+    "sampling is claimed, but no step yields the indices of its batch, and the sums are not those of all records: "
+    "without the indices no sum can be recomputed; yield them (AppliedStep(..., batch=indices))"
+)
 _SAMPLE = "draw every record with the claimed probability, independently"
 
 
@@ -42,6 +46,8 @@ def batch_sizes(evidence: Evidence) -> Diagnosis:
         normal(_excess_spread(sizes, members, np.full(sizes.shape[1], rate))[0]),
         _p_of_least(sizes, members, rate),
     )
+    if evidence.twins is not None and not evidence.twins.shows_batches and not evidence.gradient_fits:
+        return Diagnosis("batch sizes", 0.0, "not yielded", expected, NOT_YIELDED, weakens=None)
     found = _size_fault(sizes, members, rate, evidence.level)
     smaller = sizes.mean() < (members * rate).mean() and not found
     sentence = f"{found or _mean_size(sizes, members * rate)}: {_SAMPLE}"
@@ -64,10 +70,7 @@ def _excess_spread(sizes: Array, members: Array, rates: Array, fitted: bool = Fa
 def _size_fault(sizes: Array, members: Array, rate: float, level: float) -> str:
     """What makes batches less private than Poisson samples, however large they are on average; "" if nothing does."""
     if bool((sizes == members).all()):
-        return (
-            "sampling is claimed, but every record is used in every step (or the batches' indices are not yielded), "
-            "which has none of sampling's protection"
-        )
+        return "sampling is claimed, but every record is used in every step, which has none of sampling's protection"
     if _is_one_size(sizes, members * rate):
         return "the batches all have the same size, so they are not Poisson samples, and the claimed loss is not theirs"
     own = sizes.sum(0) / members.sum()

@@ -110,6 +110,8 @@ def provoked_shares(evidence: Evidence) -> Diagnosis:
     worse = "" if probe is None else _less_private(probe, float("nan"))
     weakens: bool | None = None if probe is None else bool(worse)
     text = worse or UNKNOWN
+    if found is not None and found.weakens and found.safe is not None and weakens is False:
+        found = found.safe
     if found is not None and (found.weakens == weakens or not found.rough):
         text, weakens = found.sentence, found.weakens
     return Diagnosis(PROVOKED, 0.0, "another one", expected, f"{about} {text}", weakens=weakens)
@@ -122,8 +124,10 @@ def _norm_of_some(twins: Twins) -> Candidate | None:
     exact = None if differences is None or left <= EXPLAINED * float(differences[0, 0]) else twins.exact
     if exact is None:
         return None
-    best = min(map(named_candidate, COUNTED), key=lambda one: one.left(exact))
-    return best if best.left(exact) < EXPLAINED_PART * left else None
+    layers = twins.original(twins.seeds[0]).seen.sums
+    partial_norms = (named_candidate(name) for name, part in COUNTED.items() if layers[part])
+    best = min(partial_norms, key=lambda one: one.left(exact), default=None)
+    return best if best is not None and best.left(exact) < EXPLAINED_PART * left else None
 
 
 def _whole_step_depends(usual: Twins, provoked: Twins, differences: NDArray[np.float64]) -> str:

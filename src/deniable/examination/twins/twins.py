@@ -171,6 +171,11 @@ class Twins:
         return sorted(order, key=like_own.__getitem__)
 
     @cached_property
+    def shows_batches(self) -> bool:
+        """Whether any step yields the indices of its batch."""
+        return any(batch is not None for seed in self.seeds for batch in self.original(seed).seen.batches)
+
+    @cached_property
     def counts_with_noise(self) -> bool:
         """Whether the training tells the noise of the count that its clipping norm follows."""
         return self.original(self.seeds[0]).seen.public[0].get(COUNT_NOISE, 0.0) > 0
@@ -242,7 +247,9 @@ class Twins:
     def _by_size(self) -> str:
         if self.adjacency is Adjacency.ZERO_OUT:
             return ""
-        what = "the number of records" if self.adjacency is Adjacency.ADD_REMOVE else "the records"
+        # an exchanged record changed none of these, where that was compared: then it is their number
+        counted = self.adjacency is Adjacency.ADD_REMOVE and not self.once(self._by_content.__name__, self._by_content)
+        what = "the number of records" if counted and self.repeatable else "the records"
         for one, two in self.neighbour_pairs:
             found = "" if divides_by_batch(one) else different_values(one, two, what)
             if self.adjacency is Adjacency.REPLACE:

@@ -37,6 +37,8 @@ OWN_NUMBERS = 0.5
 """The share of numbers that hardly any other equals where they are not rounded."""
 FEWEST_MASKED = 6
 """Zeros of a layer from which on chance does not put them in the same places."""
+MEAN_OF_TWO = 0.51
+"""A smaller multiple of a sum may be a mean."""
 NOTHING, THERE = 1e-5, 1e-3
 """The share of a vector below which a part of it is left out, and above which it is there."""
 PARTS = ("layer", "rows", "columns", "mean")
@@ -56,6 +58,10 @@ ACCUMULATED = (
 )
 YIELDED_MEAN = (
     "what is yielded is the mean over the batch, noise included: yield its divisor, too (AppliedStep(..., divisor=...))"
+)
+_YIELDED_MULTIPLE = (
+    "what is yielded is {:.3g} x the noisy sum (another divisor, or gradients that are all clipped at so many times "
+    "the claimed norm), which is safe: yield its divisor (AppliedStep(..., divisor=...)), or claim that norm"
 )
 WEIGHTS_ADDED = (
     "a multiple of the weights is in it (weight decay, or a penalty on the weights), which is safe: yield the "
@@ -77,12 +83,18 @@ class NoisySum:
     decay: float = 0.0
     """And so many times the weights."""
 
+    @property
+    def is_claimed(self) -> bool:
+        """Whether it is yielded as it is, and is the claimed one but for the size of its noise."""
+        plain = abs(self.memory) <= THERE and not self.decay and self.scale is not None and abs(self.scale - 1) <= THERE
+        return plain and self.name == SUMS[0]
+
     def sentence(self) -> str:
         """What is made of it, in words."""
         if abs(self.memory) > THERE:
             return ACCUMULATED
         if self.scale is not None and THERE < self.scale < 1 - THERE:
-            return YIELDED_MEAN
+            return YIELDED_MEAN if self.scale < MEAN_OF_TWO else _YIELDED_MULTIPLE.format(self.scale)
         if self.decay:
             return WEIGHTS_ADDED
         return (
@@ -103,6 +115,12 @@ class PostProcessing:
     """The size of the noisy sum's numbers above which they are cut off."""
     noisy_sum: NoisySum | None = None
     """Of what everything is a function, whatever function it is."""
+
+    @property
+    def does_nothing(self) -> bool:
+        """Whether what is yielded is the claimed sum with noise, as far as the noise lets it be seen."""
+        done = any(self.left_out) or self.masked or self.bound is not None
+        return not done and self.noisy_sum is not None and self.noisy_sum.is_claimed
 
     @classmethod
     def of_layers(cls, number: int, *, masked: bool = False, bound: float | None = None) -> PostProcessing:

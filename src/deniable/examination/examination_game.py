@@ -82,9 +82,14 @@ class Examination:
         """The records of D and D'."""
         return self.neighbours.columns(self.claim.adjacency)
 
+    def make_model(self) -> torch.nn.Module:
+        """A fresh model; its function may train it on public data, also where an examination needs no gradients."""
+        with torch.enable_grad():
+            return self.model()
+
     def network(self) -> torch.nn.Module:
         """A fresh model for recomputing; in evaluation mode, since dropout cannot be recomputed."""
-        return self.model().eval()
+        return self.make_model().eval()
 
     def on_d(self, number: int) -> bool:
         """The trial's bit, drawn at random (erratum 10)."""
@@ -182,7 +187,7 @@ def twins_of(game: Examination) -> Twins:
 
 def _small(game: Examination) -> bool:
     """Whether every record's gradient may be held at once."""
-    return len(game.columns.records) * sum(p.numel() for p in trainable(game.model()).values()) <= LOOKED
+    return len(game.columns.records) * sum(p.numel() for p in trainable(game.make_model()).values()) <= LOOKED
 
 
 def play_trial(game: Examination, number: int) -> TrialStatistics:
@@ -234,7 +239,7 @@ def play_alone(game: Examination, number: int, torn: bool = False) -> TrialStati
 
 def alone_evidence(game: Examination, level: float, torn: bool = False) -> Evidence | None:
     """Trainings on one record each, or on one with every label; None if the training cannot do with so few."""
-    parameters = trainable(game.model())
+    parameters = trainable(game.make_model())
     shapes = {name: tuple(p.shape) for name, p in parameters.items()}
     members = np.ones((ALONE, _every_label(game) if torn else 1))
     try:

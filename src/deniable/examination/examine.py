@@ -139,14 +139,17 @@ def examine(
         >>> dn.examine(run, claimed=dn.Training(noise=1.0, rate=1.0, steps=1, adjacency="add-remove")).verdict
         'violated'
     """
-    if isinstance(data, RunWatcher | RunRecord) or (isinstance(claimed, Training) and isinstance(data, str | Path)):
-        return _judge_watched_run(data, claimed, CONFIDENCE_OF_A_RUN if confidence is None else confidence)
+    watched = isinstance(data, RunWatcher | RunRecord)
+    if trainer is None and (watched or (isinstance(claimed, Training) and isinstance(data, str | Path))):
+        certainty = CONFIDENCE_OF_A_RUN if confidence is None else confidence
+        return _judge_watched_run(data, claimed, certainty)  # type: ignore[arg-type]
     confidence = probability("confidence", 0.95 if confidence is None else confidence, open_ends=True)
-    if trainer is None or clip is None or adjacency is None or isinstance(claimed, Training):
+    if watched:
         raise ValueError(
-            "trainings that are repeated need trainer=, clip=, adjacency= and claimed= as a mechanism; one run is "
-            "watched by watch_run and claimed as a Training"
+            "a watched run is judged by itself, dn.examine(run, claimed=dn.Training(...)): leave out trainer="
         )
+    if trainer is None or clip is None or adjacency is None or isinstance(claimed, Training):
+        raise ValueError(_what_is_missing(claimed, trainer=trainer, clip=clip, adjacency=adjacency))
     one_of("stop", stop, STOPS)
     chosen_engine = choose_engine(engine, processes)
     with open_store(chosen_engine, out, resume) as store:
@@ -166,6 +169,20 @@ def examine(
         )
         call = _call(given, source.data, claim, confidence, stop)
         return found.replace(provenance=structs.replace(source, call=call), finished=now())
+
+
+def _what_is_missing(claimed: Mechanism | Training, **given: object) -> str:
+    """What to do where trainings are to be repeated and cannot be."""
+    wanted = [f"{name}=" for name, value in given.items() if value is None]
+    missing = f"{' and '.join(wanted)} missing" if wanted else ""
+    if not isinstance(claimed, Training):
+        return f"{missing}: trainings that are repeated need trainer=, clip= and adjacency="
+    part = "" if claimed.rate == 1 else f".subsampled({claimed.rate!r})"
+    text = f"claimed=dn.Gaussian({claimed.noise!r}){part}.composed({claimed.steps})"
+    return (
+        f"{missing}{'; ' if missing else ''}claimed is a Training, which is for one watched run: trainings that are "
+        f"repeated (trainer=) are claimed as a mechanism, {text}, with clip= and adjacency= beside it"
+    )
 
 
 def _judge_watched_run(
@@ -199,7 +216,7 @@ def _play_and_judge(
 ) -> AuditResult:
     """Play the trials that `store` lacks, and judge all, or those up to a certain answer."""
     started, before = perf_counter(), 0 if store is None else len(store.finished_blocks())
-    mixed = find_mixing(game.model(), game.columns)
+    mixed = find_mixing(game.make_model(), game.columns)
     false_alarms = (1 - GAME_SHARE) * (1 - confidence)
     new_watch = None if stop == "never" else _watches(game, claimed, confidence)
     forecast = Forecast(sum(engine.nodes().values()))

@@ -69,8 +69,11 @@ class PerLayer:
 class Adaptive:
     """A norm that follows a noisy count of the clipped gradients (Andrew et al. 2021, doi:10.48550/arXiv.1905.03871).
 
-    `count_noise` is the standard deviation of the count's noise; the claimed noise multiplier covers sum and count.
-    The training yields each step's norm, ``AppliedStep(..., clip=...)``.
+    `count_noise` is the standard deviation of the noise on the count (of which one record changes 1 / 2, centred). The
+    claimed noise multiplier z covers sum and count together, so the sum needs more noise than z:
+    ``Recipe(Adaptive(count_noise)).noise_on_sum(z)`` = (z^-2 - (2 count_noise)^-2)^(-1/2), times each step's norm.
+    The training yields each step's norm, ``AppliedStep(..., clip=...)``, and may tell the count's noise:
+    ``public={COUNT_NOISE: count_noise}`` (`deniable.examination.trainer.COUNT_NOISE`, the string "count noise").
     """
 
     count_noise: float

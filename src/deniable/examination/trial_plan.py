@@ -191,7 +191,7 @@ def diagnose_trials(
     looking: Callable[[], list[LookedTrial]] | None = None,
 ) -> Report:
     """The diagnostics of some trials; `spent` of all `false_alarms` is theirs."""
-    parameters = trainable(game.model())
+    parameters = trainable(game.make_model())
     shapes = {name: tuple(p.shape) for name, p in parameters.items()}
     members = np.zeros((len(examined), len(game.columns.records)))
     for row, one in zip(members, examined, strict=True):

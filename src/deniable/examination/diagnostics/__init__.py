@@ -111,6 +111,8 @@ def diagnose(evidence: Evidence, false_alarms: float) -> Report:
     ]
     if any(cause.weakens and cause.name in LOOKED_AGAIN for cause in causes):  # says more
         causes = [cause for cause in causes if cause.name != around_the_steps.LATER]
+    if any(cause.weakens and cause.name == around_the_steps.LATER for cause in causes):  # which tells why
+        causes = [cause for cause in causes if cause.weakens is not None or cause.name not in LOOKED_AGAIN]
     causes = [settle_unmoved_norm(settle_shortened(cause, evidence), evidence) for cause in causes]
     causes = settle_by_followed_noise(causes, evidence, frozenset({*GRADIENT, *NOISE}))
     causes = sorted(causes, key=lambda one: one.weakens is not True)

@@ -32,8 +32,6 @@ PUBLIC, STEPS, FINAL, UNDRAWN = "public values", "number of steps", "final weigh
 LATER = "records after their step"
 MOST_UNDRAWN = 2
 """Trials that are trained once more with other records in place of those that were never drawn."""
-MOSTLY = 0.9
-"""The share of trainings whose final weights must be known for a choice among steps."""
 APART = 0.05
 """Shares of moves in the final weights that differ by more are other ones."""
 
@@ -205,8 +203,6 @@ def _varies(evidence: Evidence) -> bool:
     kinds, step = evidence.trials.ending.T
     shares = evidence.trials.shares[kinds == Ending.MIXED]
     known = np.isin(kinds, (Ending.EARLIER, Ending.LAST, Ending.MIXED))
-    if known.mean() < MOSTLY:
-        return False  # on few trainings, weights that are made otherwise are a combination by chance
     several = len(set(zip(kinds[known].tolist(), step[known].tolist(), strict=True))) > 1
     apart = len(shares) > 1 and bool((np.ptp(shares, axis=0) > APART).any())
     return (several or apart) and bool((evidence.taken == evidence.steps).all())

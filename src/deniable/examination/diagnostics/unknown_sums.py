@@ -27,7 +27,7 @@ from deniable.examination.twins.probes import (
     unbounded_step,
 )
 from deniable.examination.twins.twin_differences import different_batches
-from deniable.examination.twins.twin_run import FAILS, Run, are_same, half_precision_error
+from deniable.examination.twins.twin_run import FAILS, LARGE_TIMES, Run, are_same, half_precision_error
 from deniable.examination.twins.twins import Twins
 
 __all__ = [
@@ -231,9 +231,20 @@ def _less_private(probe: Probe, ratio: float) -> str:
     if probe.reach > LONGER * max(1.0, ratio if np.isfinite(ratio) else 1.0):
         return (
             "the gradients are not clipped to the claimed norm, or not all of them: exchanging one record shows a "
-            f"share of at least {probe.reach:.3g} x the clipping norm: clip every example's gradient before summing"
+            f"share of at least {probe.reach:.3g} x the clipping norm{_bounded_somehow(probe)}: clip every example's "
+            "gradient before summing"
         )
     return ""
+
+
+def _bounded_somehow(probe: Probe) -> str:
+    """What a share that is too long, but does not grow with its record, tells; "" where it may grow."""
+    if not probe.stretched or probe.reach > LARGE_TIMES / 4:
+        return ""
+    return (
+        f", and no longer one where the record is {LARGE_TIMES:g} x as large: it is bounded, but not as one gradient "
+        "by that norm (copies, views or parts of a record that are clipped one by one and added, or a larger norm)"
+    )
 
 
 def odd_multiples(evidence: Evidence) -> list[float] | None:

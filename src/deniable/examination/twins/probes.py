@@ -51,6 +51,8 @@ class Probe:
     """How far a record that is not in the batch changes the sum."""
     rounding: float
     """How far sums of half precision may be off."""
+    stretched: bool = False
+    """Whether records were tried that are `LARGE_TIMES` as large."""
 
 
 def probe_share(twins: Twins, place: int | None = None) -> Probe | None:
@@ -159,7 +161,7 @@ def _probe(twins: Twins, seed: int, first: int, step: int, late: bool = False) -
     interaction = max((float(rest.norm()) for rest in apart), default=0.0)
     rounding = half_precision_error(one) * max(float(row.norm()) for row in yielded)
     clip = _norm(twins, one, step)
-    found = Probe(_radius(points) / clip, interaction / clip, 0.0, rounding / clip)
+    found = Probe(_radius(points) / clip, interaction / clip, 0.0, rounding / clip, one.most_times >= LARGE_TIMES)
     return found if together else None
 
 

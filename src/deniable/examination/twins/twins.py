@@ -247,16 +247,25 @@ class Twins:
     def _by_size(self) -> str:
         if self.adjacency is Adjacency.ZERO_OUT:
             return ""
-        # an exchanged record changed none of these, where that was compared: then it is their number
-        counted = self.adjacency is Adjacency.ADD_REMOVE and not self.once(self._by_content.__name__, self._by_content)
-        what = "the number of records" if counted and self.repeatable else "the records"
         for one, two in self.neighbour_pairs:
-            found = "" if divides_by_batch(one) else different_values(one, two, what)
+            found = "" if divides_by_batch(one) else different_values(one, two, "the records")
+            if found and self._same_values_on_others(one):
+                found = different_values(one, two, "the number of records")
             if self.adjacency is Adjacency.REPLACE:
                 found = found or different_start(one, two)
             if found:
                 return found
         return ""
+
+    def _same_values_on_others(self, one: Run) -> bool:
+        """Whether equally many other records, all one large one, change none of the values that are made known."""
+        if self.adjacency is not Adjacency.ADD_REMOVE:
+            return False
+        large = stand_in(one, self.other_columns(one, self.place_in_batch(one))[0], LARGE_TIMES)
+        with suppress(*FAILS):
+            two = self.train(self.seeds[0], True, dict.fromkeys(range(len(one.members)), large), None)
+            return not different_values(self.original(self.seeds[0]), two, "the records")
+        return False
 
     @cached_property
     def synchronous(self) -> list[tuple[Run, Run]]:

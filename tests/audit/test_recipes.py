@@ -106,8 +106,25 @@ def test_a_claimed_recipe_is_consistent(name: str, recipe: Recipe) -> None:
     assert audited(training, recipe=recipe).verdict == "consistent"
 
 
-def test_a_claimed_recipe_that_is_another_is_not_consistent() -> None:
-    assert audited(Training(), recipe=CLAIMS[0][1]).verdict != "consistent"
+@pytest.mark.parametrize("recipe", [claimed for _, claimed in CLAIMS])
+def test_flat_clipping_under_another_claim_is_another_recipe_and_says_how_to_claim_it(recipe: Recipe) -> None:
+    document = audited(Training(), recipe=recipe)
+    assert document.verdict == "other recipe", document.verdict_text
+    assert "flat clipping" in document.diagnostics.cause
+    assert document.diagnostics.cause.endswith("recipe=Recipe()")
+
+
+def test_no_clipping_under_another_claim_stays_a_leak() -> None:
+    document = audited(Training(1.0, (("clipping", "none"),)), recipe=CLAIMS[0][1])
+    assert document.verdict == "violated"
+    assert "clip" in document.diagnostics.cause
+
+
+def test_a_claimed_count_that_no_norm_follows_cannot_be_judged() -> None:
+    enough = audited(Training(), recipe=Recipe(Adaptive(2.5 * SIGMA)))
+    assert enough.verdict == "cannot judge", enough.verdict_text
+    assert "claim recipe=Recipe()" in enough.diagnostics.cause
+    assert audited(Training(1.0, (("noise", "half"),)), recipe=Recipe(Adaptive(2.5 * SIGMA))).verdict == "violated"
 
 
 def test_augmentations_can_be_claimed() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -121,10 +122,61 @@ def test_no_clipping_under_another_claim_stays_a_leak() -> None:
 
 
 def test_a_claimed_count_that_no_norm_follows_cannot_be_judged() -> None:
-    enough = audited(Training(), recipe=Recipe(Adaptive(2.5 * SIGMA)))
+    enough = audited(Training(), recipe=Recipe(Adaptive(0.6 * SIGMA)))
     assert enough.verdict == "cannot judge", enough.verdict_text
     assert "claim recipe=Recipe()" in enough.diagnostics.cause
-    assert audited(Training(1.0, (("noise", "half"),)), recipe=Recipe(Adaptive(2.5 * SIGMA))).verdict == "violated"
+    assert audited(Training(1.0, (("noise", "half"),)), recipe=Recipe(Adaptive(0.6 * SIGMA))).verdict == "violated"
+
+
+@dataclass(frozen=True)
+class Changed:
+    """A training whose steps are shown otherwise."""
+
+    training: Training
+    changes: tuple[tuple[str, Any], ...]
+    """Fields of every step, and their values."""
+
+    def __call__(self, records: Records, seed: int) -> Iterator[AppliedStep | Released]:
+        for step in self.training(records, seed):
+            given = {name: value(records) if callable(value) else value for name, value in self.changes}
+            yield replace(step, **given) if isinstance(step, AppliedStep) else step
+
+
+def test_sampled_batches_that_are_not_yielded_cannot_be_judged() -> None:
+    claimed = dn.Gaussian(SIGMA).subsampled(0.4).composed(STEPS)
+    document = audited(Changed(Training(0.4), (("batch", None),)), claimed)
+    assert document.verdict == "cannot judge", document.verdict_text
+    assert "batch=indices" in document.diagnostics.cause
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (lambda records: float(records.features.norm(dim=1).median()), "depends on the records"),
+        (lambda records: float(len(records.labels)), "depends on the number of records"),
+    ],
+)
+def test_the_number_of_records_is_named_where_it_alone_changes_a_value(value: Any, words: str) -> None:
+    document = audited(Changed(Training(), (("public", lambda records: {"bound": value(records)}),)))
+    assert document.verdict == "violated"
+    assert words in document.diagnostics.cause
+
+
+def trained_on_public_data() -> nn.Module:
+    torch.manual_seed(0)
+    model = network()
+    model(torch.ones(1, 8)).sum().backward()
+    return model
+
+
+def test_the_models_function_may_compute_gradients() -> None:
+    assert audited(Training(), model=trained_on_public_data).verdict == "consistent"
+
+
+def test_a_claim_of_one_run_for_many_says_what_to_claim() -> None:
+    claimed = dn.Training(noise=2.0, rate=0.5, steps=4, adjacency="add-remove")
+    with pytest.raises(ValueError, match=r"dn\.Gaussian\(2\.0\)\.subsampled\(0\.5\)\.composed\(4\)"):
+        dn.examine("digits", trainer=Training(), claimed=claimed)
 
 
 def test_augmentations_can_be_claimed() -> None:

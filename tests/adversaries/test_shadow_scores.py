@@ -11,7 +11,20 @@ from hypothesis import strategies as st
 from scipy.special import expit
 from scipy.stats import norm, t
 
-from deniable.adversaries.shadow_scores import RULES, bayes, lira, rmia
+from deniable.adversaries.shadow_scores import (
+    RULES,
+    _moments,
+    _own_variance,
+    _pool,
+    _probable_means,
+    _shared_variance,
+    _shrink,
+    _suitable_variances,
+    _variance_prior,
+    bayes,
+    lira,
+    rmia,
+)
 from deniable.tradeoff import rates
 
 
@@ -77,27 +90,45 @@ def test_lira_takes_the_records_own_variances_where_they_tell_more(shadows: int,
     target, made, inside, _ = confidences(4, shadows=shadows, records=400)
     scale = np.exp(np.random.default_rng(5).normal(0, uneven, 400))
     asked = [values * scale for values in (target, made)]
-    found = lira(*asked, inside, offline=True)
-    assert np.array_equal(found, lira(*asked, inside, offline=True, fixed_variance=fixed))
+    groups = [_moments(asked[1], chosen) for chosen in (~inside, inside)]
+    expected = [(_shared_variance if fixed else _own_variance)(group) for group in groups]
+    found = _suitable_variances(groups)
+    assert all((one == other).all() for one, other in zip(found, expected, strict=True))
+
+
+def test_offline_scores_know_that_variances_follow_means() -> None:
+    """Easy records vary much: one variance for all sounds the alarm for them, own ones of 4 values for anybody."""
+    generator = np.random.default_rng(10)
+    centre = generator.normal(0, 1, 8_000)
+    inside = np.arange(8)[:, None] % 2 == np.zeros(8_000)
+    member = generator.random(8_000) < 0.5
+    scale = np.exp(centre / 2)
+    noise = scale * generator.normal(0, 1, (9, 8_000))
+    target, shadows = 4 * centre + noise[0] + scale * member, 4 * centre + noise[1:]
+    literal = [
+        auc(lira(target, shadows, inside, offline=True, fixed_variance=fixed), member) for fixed in (True, False)
+    ]
+    for name in ("lira-offline", "bayes-offline"):
+        assert auc(RULES[name](target, shadows, inside), member) > max(literal) + 0.01, name
 
 
 def test_lira_is_no_weaker_than_the_threshold_where_shadows_tell_nothing_of_a_record() -> None:
     """All records gain the same little: the literal score is drowned by the errors of 2 x 4 means."""
     target, shadows, inside, member = confidences(8, shadows=8, records=20_000, lead=0.2)
     literal = auc(lira(target, shadows, inside, fixed_variance=True), member)
-    found = auc(lira(target, shadows, inside), member)
-    assert found > literal + 0.02
-    assert found > auc(target[0], member)
+    for rule in (lira, bayes):
+        found = auc(rule(target, shadows, inside), member)
+        assert found > literal + 0.02
+        assert found > auc(target[0], member)
 
 
 def test_means_are_drawn_together_as_far_as_they_are_errors() -> None:
     """Normal values with known errors: the posterior mean is nearest to the truth, by the textbook's variance."""
-    from deniable.adversaries.shadow_scores import _shrink  # noqa: PLC0415
-
     generator = np.random.default_rng(9)
-    truth = generator.normal(1, 0.5, 40_000)
-    found = _shrink(truth + generator.normal(0, 1, 40_000), np.ones(40_000), truth, degree=0)
+    truth = generator.normal(1, 0.5, (1, 40_000))
+    found, error = _shrink(truth + generator.normal(0, 1, (1, 40_000)), np.ones((1, 40_000)), truth, degree=0)
     assert np.square(found - truth).mean() == pytest.approx(0.25 / 1.25, rel=0.03)
+    assert error == pytest.approx(0.25 / 1.25, rel=0.1)
 
 
 @pytest.mark.parametrize("offline", [True, False])
@@ -123,36 +154,42 @@ def test_the_share_orders_records_as_the_ratio_does(seed: int) -> None:
     assert (np.diff(share[order]) >= 0).all()
 
 
-def test_bayes_equals_its_twin() -> None:
-    """The prior that was found, put into SciPy's Student density by the conjugate update, record by record."""
-    from deniable.adversaries.shadow_scores import _moments, _variance_prior  # noqa: PLC0415
-
+@pytest.mark.parametrize("offline", [True, False])
+def test_bayes_equals_its_twin(offline: bool) -> None:
+    """The priors that were found, put into SciPy's Student density by the conjugate updates, record by record."""
     target, shadows, inside, _ = confidences(3, records=30)
-    expected = np.zeros(30)
-    for sign, chosen in ((1, inside), (-1, ~inside)):
-        moments = _moments(shadows, chosen)
-        freedom, usual = (float(part[0, 0]) for part in _variance_prior(moments, moments.number - 1))
-        for record in range(30):
-            own = shadows[chosen[:, record], 0, record]
-            n = len(own)
-            beta = freedom * usual + ((own - own.mean()) ** 2).sum()
-            scale = np.sqrt(beta / (freedom + n - 1) * (1 + 1 / n))
-            expected[record] += sign * t.logpdf(target[0, record], freedom + n - 1, own.mean(), scale)
-    assert bayes(target, shadows, inside) == pytest.approx(expected, rel=1e-9)
+    chosen = [~inside] if offline else [~inside, inside]
+    groups = [_moments(shadows, each) for each in chosen]
+    scales = [float(_shared_variance(group)[0, 0]) for group in groups]
+    prior = _variance_prior(_pool(groups))
+    freedom = float(prior.freedom[0, 0])
+    variances = np.zeros((len(groups), 1, 30))
+    for record in range(30):
+        own = [shadows[each[:, record], 0, record] for each in chosen]
+        squares = sum(((part - part.mean()) ** 2).sum() / scale for part, scale in zip(own, scales, strict=True))
+        count = sum(len(part) - 1 for part in own)
+        for place, scale in enumerate(scales):
+            variances[place, 0, record] = scale * (freedom * prior.usual[0, record] + squares) / (freedom + count)
+    means, error = _probable_means(groups, list(variances))
+    laws = [
+        t(freedom + count, mean[0], np.sqrt(variance[0] + error[0]))
+        for mean, variance in zip(means, variances, strict=True)
+    ]
+    expected = -laws[0].logsf(target[0]) if offline else laws[1].logpdf(target[0]) - laws[0].logpdf(target[0])
+    assert bayes(target, shadows, inside, offline=offline) == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize("freedom", [3.0, 12.0])
 def test_the_prior_of_variances_is_found(freedom: float) -> None:
     """Variances drawn from a scaled inverse chi-square: its freedom and scale come out."""
-    from deniable.adversaries.shadow_scores import _moments, _variance_prior  # noqa: PLC0415
-
     generator = np.random.default_rng(0)
     variance = 2.5 * freedom / generator.chisquare(freedom, 40_000)
     values = generator.normal(0, np.sqrt(variance), (10, 1, 40_000))
     moments = _moments(values, np.ones((10, 40_000), dtype=bool))
-    found, usual = _variance_prior(moments, moments.number - 1)
+    found, usual = _variance_prior(moments)
     assert float(found[0, 0]) == pytest.approx(freedom, rel=0.1)
-    assert float(usual[0, 0]) == pytest.approx(2.5, rel=0.05)
+    assert usual == pytest.approx(2.5, rel=0.05)
+    assert np.ptp(usual) == 0, "no trend where there is none"
 
 
 def test_every_score_finds_what_is_there_and_nothing_where_nothing_is() -> None:

@@ -34,6 +34,8 @@ MUCH_MORE = 3.0
 """Times as many values as the variances' prior is worth, from which on a record's own variance is used.
 
 On five sets (tables and images, 6 to 28 shadows) the AUC is then within .002 of the better of both."""
+TREND_DEGREE = 3
+"""Of the polynomials in a record's mean confidence that say what is usual for such records."""
 MOST_FREEDOM = 1e6
 """Of the variances' prior, in degrees of freedom: all variances are one."""
 OFFLINE_SLOPE = 0.3
@@ -75,6 +77,11 @@ class _Moments(NamedTuple):
     squares: Floats
     number: Floats
 
+    @property
+    def freedom(self) -> Floats:
+        """Degrees of freedom of the sum of squares."""
+        return np.maximum(self.number - 1, 0)
+
 
 def _moments(values: Floats, chosen: NDArray[np.bool_]) -> _Moments:
     weight = chosen[:, None].astype(np.float64)
@@ -83,28 +90,43 @@ def _moments(values: Floats, chosen: NDArray[np.bool_]) -> _Moments:
     return _Moments(mean, (np.square(values - mean) * weight).sum(0), count)
 
 
+def _groups(given: Confidences, *, offline: bool) -> list[_Moments]:
+    """Over shadows without each record and, online, over those with it."""
+    chosen = [~given.inside] if offline else [~given.inside, given.inside]
+    return [_moments(given.shadows, each) for each in chosen]
+
+
 def _shared_variance(moments: _Moments) -> Floats:
     """One variance for all records, by query: within records, so that their different means have no part in it."""
     squares = moments.squares.sum(1, keepdims=True)
-    freedom = np.maximum(moments.number - 1, 0).sum(1, keepdims=True)
+    freedom = moments.freedom.sum(1, keepdims=True)
     return np.asarray(np.maximum(squares / np.maximum(freedom, 1), LEAST_VARIANCE))
 
 
 def _own_variance(moments: _Moments) -> Floats:
     """Of each record; of one with a single value, the shared one."""
-    own = np.maximum(moments.squares / np.maximum(moments.number - 1, 1), LEAST_VARIANCE)
+    own = np.maximum(moments.squares / np.maximum(moments.freedom, 1), LEAST_VARIANCE)
     return np.where(moments.number > 1, own, _shared_variance(moments))
 
 
 def _suitable_variances(groups: Sequence[_Moments]) -> list[Floats]:
-    """Each record's own where they tell much more than what all records have in common, by query; else shared ones.
+    """Each record's own where they tell much more than what all records have in common, by query; else common ones.
 
-    The prior of `bayes` is worth as many values as it has degrees of freedom.
+    The prior of `bayes` is worth as many values as it has degrees of freedom. What is common is one variance online.
+    Offline, where the variance alone makes records comparable, it is what is usual for such records.
     """
-    freedoms = [np.maximum(group.number - 1, 0) for group in groups]
-    priors = [_variance_prior(group, own)[0] for group, own in zip(groups, freedoms, strict=True)]
-    common = np.any([MUCH_MORE * prior > own.mean() for prior, own in zip(priors, freedoms, strict=True)], axis=0)
-    return [np.where(common, _shared_variance(group), _own_variance(group)) for group in groups]
+    priors = [_variance_prior(group) for group in groups]
+    freedoms = [group.freedom.mean() for group in groups]
+    common = np.any([MUCH_MORE * each.freedom > own for each, own in zip(priors, freedoms, strict=True)], axis=0)
+    usual = [priors[0].usual] if len(groups) == 1 else [_shared_variance(group) for group in groups]
+    return [np.where(common, one, _own_variance(group)) for one, group in zip(usual, groups, strict=True)]
+
+
+def _pool(groups: Sequence[_Moments]) -> _Moments:
+    """Of both groups together, in units of their shared variances: they tell of one variance of each record."""
+    squares = np.sum([group.squares / _shared_variance(group) for group in groups], axis=0)
+    freedom = np.sum([group.freedom for group in groups], axis=0)
+    return _Moments(np.mean([group.mean for group in groups], axis=0), squares, freedom + 1)
 
 
 def lira(
@@ -119,47 +141,63 @@ def lira(
 
     `fixed_variance` takes one variance for all records, one of shadows with them and one of those without (Carlini
     2022, Section VI-C, for few shadows); None where the records' own variances are too poorly known to be of use.
-    None also draws what the record itself changes towards what is usual (`_probable_means`): a difference of two means
-    that is mostly their error makes the literal score weaker than the loss threshold on models that hardly learnt.
+    None also draws means, and what the record itself changes, towards what is usual (`_probable_means`): a difference
+    of two means that is mostly their error makes the literal score weaker than the loss threshold on models that hardly
+    learnt.
     """
     given = read_confidences(target, shadows, inside, offline=offline)
-    groups = [_moments(given.shadows, ~given.inside)]
-    if not offline:
-        groups.append(_moments(given.shadows, given.inside))
+    groups = _groups(given, offline=offline)
     if fixed_variance is None:
         variances = _suitable_variances(groups)
+        means = _probable_means(groups, variances).means
     else:
         variances = [(_shared_variance if fixed_variance else _own_variance)(group) for group in groups]
+        means = [group.mean for group in groups]
     if offline:
-        return np.asarray(-log_ndtr(-(given.target - groups[0].mean) / np.sqrt(variances[0])).sum(0))
-    means = [group.mean for group in groups] if fixed_variance is not None else _probable_means(groups, variances)
+        return np.asarray(-log_ndtr(-(given.target - means[0]) / np.sqrt(variances[0])).sum(0))
     without, together = (_log_normal(given.target, mean, v) for mean, v in zip(means, variances, strict=True))
     return np.asarray((together - without).sum(0))
 
 
-def _probable_means(groups: Sequence[_Moments], variances: Sequence[Floats]) -> list[Floats]:
-    """Each record's mean without and with it, both as likely as all records together make them (empirical Bayes).
+class _Means(NamedTuple):
+    """Of each group, (queries, records), and the variance of their error."""
+
+    means: list[Floats]
+    error: Floats
+
+
+def _probable_means(groups: Sequence[_Moments], variances: Sequence[Floats]) -> _Means:
+    """Each record's mean without it (and with it), as likely as all records together make them (empirical Bayes).
 
     Their middle and their difference have normal priors: the middle's has one mean for all records, the difference's
     a cubic in the middle, since records that are hard to learn gain more. The errors of both do not depend on each
     other where as many shadows have the record as have it not.
     """
-    error = sum(variance / group.number for group, variance in zip(groups, variances, strict=True))
-    without, together = (group.mean for group in groups)
-    middle, gain = (together + without) / 2, together - without
-    errors = np.broadcast_to(error, middle.shape)
-    gained = np.stack([_shrink(*each, degree=3) for each in zip(gain, errors, middle, strict=True)])
-    centred = np.stack([_shrink(*each, degree=0) for each in zip(middle, errors / 4, middle, strict=True)])
-    return [centred - gained / 2, centred + gained / 2]
+    errors = [np.broadcast_to(v / group.number, group.mean.shape) for group, v in zip(groups, variances, strict=True)]
+    middle = np.mean([group.mean for group in groups], axis=0)
+    centred, error = _shrink(middle, np.sum(errors, axis=0) / len(groups) ** 2, middle, degree=0)
+    if len(groups) == 1:
+        return _Means([centred], error)
+    gained, doubt = _shrink(groups[1].mean - groups[0].mean, np.sum(errors, axis=0), middle, degree=TREND_DEGREE)
+    return _Means([centred - gained / 2, centred + gained / 2], error + doubt / 4)
 
 
-def _shrink(values: Floats, errors: Floats, at: Floats, *, degree: int) -> Floats:
-    """Posterior means of normal values with error variances `errors`; the prior's mean is a polynomial in `at`."""
+def _shrink(values: Floats, errors: Floats, at: Floats, *, degree: int) -> tuple[Floats, Floats]:
+    """Posterior means and variances, by query, of normal values with error variances `errors`.
+
+    The prior's mean is a polynomial in `at`.
+    """
+    usual = np.stack([_fit(*each, degree=degree) for each in zip(values, at, strict=True)])
+    spread = np.maximum(0, (np.square(values - usual) - errors).mean(1, keepdims=True))
+    weight = spread / (spread + errors)
+    return np.asarray(usual + weight * (values - usual)), np.asarray(weight * errors)
+
+
+def _fit(values: Floats, at: Floats, known: NDArray[np.bool_] | slice = slice(None), *, degree: int) -> Floats:
+    """The polynomial in `at` that fits the `known` values best, at all places; beyond 3 deviations it stays level."""
     place = np.clip((at - at.mean()) / np.sqrt(at.var() + LEAST_VARIANCE), -3, 3)
     powers = place[:, None] ** np.arange(degree + 1)
-    usual = powers @ np.linalg.lstsq(powers, values, rcond=None)[0]
-    spread = max(0.0, float((np.square(values - usual) - errors).mean()))
-    return np.asarray(usual + spread / (spread + errors) * (values - usual))
+    return np.asarray(powers @ np.linalg.lstsq(powers[known], values[known], rcond=None)[0])
 
 
 def _log_normal(x: Floats, mean: Floats, variance: Floats) -> Floats:
@@ -198,18 +236,28 @@ def rmia(
 def bayes(target: ArrayLike, shadows: ArrayLike, inside: ArrayLike, *, offline: bool = False) -> Floats:
     """LiRA with Student's predictive densities: each record's variance has a prior, fitted to all records' variances.
 
-    Normal with an inverse-gamma variance (Brannvall 2026); the prior by moments of the log variances (Smyth 2004), the
-    mean's prior flat. With few shadows the variances are nearly one, with many nearly each record's own.
+    Normal with an inverse-gamma variance (Brannvall 2026); the prior by moments of the log variances (Smyth 2004).
+    Shadows with and without the record tell of one variance, but for a factor that all records share; means are those
+    of `lira`. With few shadows the variances are nearly the usual ones, with many nearly each record's own.
     """
     given = read_confidences(target, shadows, inside, offline=offline)
-    without = _Predictive.of(_moments(given.shadows, ~given.inside))
+    groups = _groups(given, offline=offline)
+    variances, freedom = _probable_variances(groups)
+    means, error = _probable_means(groups, variances)
+    next_values = [_Predictive(m, np.sqrt(v + error), freedom) for m, v in zip(means, variances, strict=True)]
     if offline:
-        z = (given.target - without.mean) / without.scale
-        scores = -np.log(np.maximum(stdtr(without.freedom, -z), np.finfo(float).tiny))
-    else:
-        together = _Predictive.of(_moments(given.shadows, given.inside))
-        scores = together.log_density(given.target) - without.log_density(given.target)
-    return np.asarray(scores.sum(0))
+        return np.asarray(next_values[0].surprise(given.target).sum(0))
+    without, together = (each.log_density(given.target) for each in next_values)
+    return np.asarray((together - without).sum(0))
+
+
+def _probable_variances(groups: Sequence[_Moments]) -> tuple[list[Floats], Floats]:
+    """Of each group, as likely as all records together make them, and the degrees of freedom that they have."""
+    pooled = _pool(groups)
+    prior = _variance_prior(pooled)
+    freedom = np.broadcast_to(prior.freedom + pooled.freedom, pooled.squares.shape)
+    variance = np.maximum((prior.freedom * prior.usual + pooled.squares) / freedom, LEAST_VARIANCE)
+    return [_shared_variance(group) * variance for group in groups], freedom
 
 
 class _Predictive(NamedTuple):
@@ -219,13 +267,10 @@ class _Predictive(NamedTuple):
     scale: Floats
     freedom: Floats
 
-    @classmethod
-    def of(cls, moments: _Moments) -> _Predictive:
-        own = np.maximum(moments.number - 1, 0)
-        prior, usual = _variance_prior(moments, own)
-        freedom = prior + own
-        variance = np.maximum((prior * usual + moments.squares) / freedom, LEAST_VARIANCE)
-        return cls(moments.mean, np.sqrt(variance * (1 + 1 / moments.number)), np.broadcast_to(freedom, variance.shape))
+    def surprise(self, x: Floats) -> Floats:
+        """-ln of the chance of a larger value."""
+        tail = stdtr(self.freedom, -(x - self.mean) / self.scale)
+        return np.asarray(-np.log(np.maximum(tail, np.finfo(float).tiny)))
 
     def log_density(self, x: Floats) -> Floats:
         nu, z = self.freedom, (x - self.mean) / self.scale
@@ -233,23 +278,40 @@ class _Predictive(NamedTuple):
         return np.asarray(constant - np.log(self.scale) - (nu + 1) / 2 * np.log1p(np.square(z) / nu))
 
 
-def _variance_prior(moments: _Moments, own: Floats) -> tuple[Floats, Floats]:
-    """(degrees of freedom, usual variance) of each query's prior, (queries, 1)."""
-    usual = _shared_variance(moments)
-    if not (own > 0).any():
-        return np.full_like(usual, MOST_FREEDOM), usual
-    freedom = np.full_like(usual, MOST_FREEDOM)
-    half = np.broadcast_to(own, moments.squares.shape) / 2
+class _VariancePrior(NamedTuple):
+    """Scaled inverse chi-square: degrees of freedom (queries, 1), the usual variance (queries, records)."""
+
+    freedom: Floats
+    usual: Floats
+
+
+def _variance_prior(moments: _Moments) -> _VariancePrior:
+    """By moments of the log variances (Smyth 2004), by query; where a cubic in the mean explains most, around it."""
+    usual = np.broadcast_to(_shared_variance(moments), moments.squares.shape).copy()
+    freedom = np.full((len(usual), 1), MOST_FREEDOM)
+    half = np.broadcast_to(moments.freedom, usual.shape) / 2
     for query, squares in enumerate(moments.squares):
         known = (half[query] > 0) & (squares > LEAST_VARIANCE)
-        if known.sum() < 2:
-            continue
-        d = half[query][known]
-        logs = np.log(squares[known] / (2 * d)) - psi(d) + np.log(d)
-        excess = float(np.var(logs, ddof=1) - polygamma(1, d).mean())
-        freedom[query] = min(MOST_FREEDOM, 2 * _inverse_trigamma(excess)) if excess > 0 else MOST_FREEDOM
-        usual[query] = np.exp(logs.mean() + psi(freedom[query] / 2) - np.log(freedom[query] / 2))
-    return freedom, usual
+        if known.sum() > TREND_DEGREE + 1:
+            freedom[query], usual[query] = _fit_log_variances(squares, half[query], moments.mean[query], known)
+    return _VariancePrior(freedom, usual)
+
+
+def _fit_log_variances(squares: Floats, half: Floats, at: Floats, known: NDArray[np.bool_]) -> tuple[float, Floats]:
+    """(degrees of freedom, usual variances) of one query's prior."""
+    d = half[known]
+    logs = np.zeros_like(squares)
+    logs[known] = np.log(squares[known] / (2 * d)) - psi(d) + np.log(d)
+    fits = {degree: _fit(logs, at, known, degree=degree) for degree in (0, TREND_DEGREE)}
+    level, trend = (_excess(logs[known] - fit[known], d, degree) for degree, fit in fits.items())
+    excess, fit = (trend, fits[TREND_DEGREE]) if max(trend, 0) < level / 2 else (level, fits[0])
+    freedom = min(MOST_FREEDOM, 2 * _inverse_trigamma(excess)) if excess > 0 else MOST_FREEDOM
+    return freedom, np.exp(fit + psi(freedom / 2) - np.log(freedom / 2))
+
+
+def _excess(rest: Floats, half: Floats, degree: int) -> float:
+    """What a log variance varies beyond its error, around a fitted polynomial that leaves `rest`."""
+    return float(np.square(rest).sum() / (len(rest) - degree - 1) - polygamma(1, half).mean())
 
 
 def _inverse_trigamma(value: float) -> float:

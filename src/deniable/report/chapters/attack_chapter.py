@@ -85,7 +85,8 @@ def _parts(document: AttackResult) -> Iterator[Section]:
 
 def _exposed_part(document: AttackResult) -> Section:
     found, people = document.exposure, tuple(exposed_rows(document))
-    table = Table("The members that the attack is surest of", EXPOSED_HEAD[: len(people[0])], people, note=EXPOSED_NOTE)
+    title, head = "The members that Bayesian LiRA is surest of", EXPOSED_HEAD[: len(people[0])]
+    table = Table(title, head, people, note=EXPOSED_NOTE)
     if found is None:
         return Section("Who is exposed", tables=(table,))
     return Section("Who is exposed", (exposure_sentence(document),), (member_picture(found),), (table,))

@@ -141,9 +141,15 @@ def simplest(evidence: Evidence, exact: Array) -> Explanation | None:
     if best is None:
         return None
     chosen = min(tied, key=lambda one: (one.fitted, one.order))
-    safe = min((one for one in tied if not one.weakens), key=lambda one: (one.fitted, one.order), default=None)
+    safe = _harmless(chosen, tied)
     found, other = (None if one is None else _unmeasured(one, exact) for one in (chosen, safe))
     return None if found is None else replace(found, safe=other)
+
+
+def _harmless(chosen: Candidate, tied: list[Candidate]) -> Candidate | None:
+    """The simplest of those that are as private as claimed, where one record's share tells: only of clipping."""
+    safe = (one for one in tied if not one.weakens and one.about == chosen.about == CLIPPING)
+    return min(safe, key=lambda one: (one.fitted, one.order), default=None)
 
 
 def _unmeasured(candidate: Candidate, exact: Array) -> Explanation:
@@ -162,7 +168,7 @@ def _exactly(evidence: Evidence, gram: Array, exact: Array, tied: list[Candidate
     names = {one.name for one in tied}
     best = min(tied, key=lambda one: (round(one.distance(gram)), one.order))
     alike = next((text for pair, text in _ALIKE.items() if names >= set(pair)), None)
-    harmless = min((one for one in tied if not one.weakens), key=lambda one: one.order, default=None)
+    harmless = _harmless(best, tied)
     both = _LONG if names >= {FLAT, "normalised"} else None
     safe = None if harmless is None else _as_explanation(evidence, harmless, gram, both)
     alike = alike if best.weakens else both

@@ -12,8 +12,8 @@ from deniable.examination.recipe import Adaptive
 
 __all__ = ["settle_unmoved_norm"]
 
-CLOSE = 0.99
-"""The measured share of the noise that is needed without a count; gradients that are left in it make it larger."""
+ERRORS = 4
+"""Standard errors by which the measured noise may fall short of what is enough without a count."""
 
 
 def settle_unmoved_norm(cause: Diagnosis, evidence: Evidence) -> Diagnosis:
@@ -23,7 +23,8 @@ def settle_unmoved_norm(cause: Diagnosis, evidence: Evidence) -> Diagnosis:
     if not asked or np.ptp(evidence.trials.clip) > 0:
         return cause
     on_sum = claim.recipe.noise_on_sum(claim.noise)
-    if noise_ratio(evidence) < CLOSE * claim.noise / on_sum:
+    numbers = float(evidence.sizes.sum() * evidence.trials.squares[..., 0].size)
+    if noise_ratio(evidence) < (1 - ERRORS / (2 * numbers) ** 0.5) * claim.noise / on_sum:
         return cause
     text = (
         f"the clipping norm never changes, or is not yielded, so that no count is seen to take its part of the noise: "

@@ -188,4 +188,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_ROOMS, *_FUNCTIONS])
+    return sorted({*__all__, *_ROOMS, *(name for name in globals() if name.startswith("__"))})

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache
 from math import exp, inf, log
 
-from deniable.checks import MOST_STEPS, one_of
+from deniable.checks import MOST_STEPS, family_of_releases, one_of
 from deniable.effort import QUESTION, is_spent, limit_effort, share_of
 from deniable.mechanisms import Adjacency, Mechanism, TotalVariation
-from deniable.promises import Noise, Promise
+from deniable.promises import Noise, Promise, check_promise
 from deniable.scores import PrivacyLoss, privacy_loss
 from deniable.search import falls_to
 from deniable.upper import Upper
@@ -90,6 +90,8 @@ def calibrate(
     """
     searches = {"noise": _least_noise, "steps": _most_steps, "rate": _largest_rate}
     one_of("over", over, tuple(searches))
+    family_of_releases("mechanism_of", mechanism_of)
+    check_promise(target)
     hints: dict[float, float] = {}
     kept = lru_cache(_KEPT)(lambda value: _HintedLoss(privacy_loss(mechanism_of(value), adjacency).pair, hints))
     risk = _Risk(target, kept)

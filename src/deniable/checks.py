@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable
 from math import isfinite
 from numbers import Integral, Real
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 __all__ = [
     "LEAST_NOISE",
@@ -14,7 +15,10 @@ __all__ = [
     "MOST_STEPS",
     "RefusedError",
     "amount_of_noise",
+    "as_path",
+    "family_of_releases",
     "loss_size",
+    "of_kind",
     "one_of",
     "positive",
     "probability",
@@ -24,6 +28,7 @@ __all__ = [
     "whole",
 ]
 
+Kind = TypeVar("Kind")
 MOST_STEPS = 10**9
 """Of a composition: beyond it the round-off of a single step's moment would show."""
 LEAST_NOISE, MOST_NOISE = 1e-6, 1e15
@@ -114,6 +119,26 @@ def whole(name: str, value: int, low: int = 1) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral) or value < low:
         raise refuse(name, value, f"a whole number >= {low}")
     return int(value)
+
+
+def of_kind(name: str, value: object, kind: type[Kind], expected: str, hint: str = "") -> Kind:
+    """A value of a type, in words `expected`."""
+    if not isinstance(value, kind):
+        raise refuse(name, value, expected, hint)
+    return value
+
+
+def as_path(name: str, value: object) -> Path:
+    """A file or folder by its name."""
+    return Path(of_kind(name, value, str | Path, "the name of a file"))  # type: ignore[arg-type]
+
+
+def family_of_releases(name: str, value: Any) -> Any:
+    """A function from a number to a release."""
+    if not callable(value):
+        example = "lambda noise: deniable.Gaussian(noise).subsampled(0.01).composed(1000)"
+        raise refuse(name, value, "a function from a number to a release", f"for example {example}")
+    return value
 
 
 def one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> Any:

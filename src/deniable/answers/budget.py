@@ -28,7 +28,7 @@ from deniable.mechanisms import (
     compose,
     named_adjacency,
 )
-from deniable.promises import Noise, Promise
+from deniable.promises import Noise, Promise, check_promise
 from deniable.results.budget_result import BudgetReading, BudgetRule
 from deniable.scores import privacy_loss
 
@@ -72,6 +72,7 @@ class Budget:
 
     def __post_init__(self) -> None:
         one_of("rule", self.rule, _RULES)
+        check_promise(self.promise)
         if isinstance(self.promise, Noise):
             raise refuse("promise", self.promise, "a score of the release", "a noise is not used up")
         if not self.order > 1:

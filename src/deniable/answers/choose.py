@@ -11,8 +11,9 @@ from deniable.answers.describe import describe_choice
 from deniable.answers.explain import explain_loss, short_reason, weaker_analysis
 from deniable.bounds import METHODS, InapplicableError
 from deniable.calibration import calibrate
+from deniable.checks import family_of_releases
 from deniable.mechanisms import Adjacency, Mechanism, named_adjacency
-from deniable.promises import Promise, Question
+from deniable.promises import Promise, Question, check_promise
 from deniable.results.explain_result import AnswerInput, ChooseResult, Demand
 
 __all__ = ["choose", "choose_input", "find_demands", "find_noise", "join_demands"]
@@ -52,7 +53,8 @@ def choose(
         >>> round(dn.choose(train, dn.Belief(0.75, delta=1e-5), "add-remove").noise, 4)
         1.4966
     """
-    own = promise.parameters
+    family_of_releases("family", family)
+    own = check_promise(promise).parameters
     asked = {
         "delta": own.get("delta") if delta is None else delta,
         "prior": own.get("prior") if prior is None else prior,

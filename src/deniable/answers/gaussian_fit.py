@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
+from deniable.checks import of_kind
 from deniable.loss.pairs.gaussian import GaussianStep
 from deniable.results.shared import GaussianFit
 from deniable.scores import PrivacyLoss
@@ -44,6 +45,7 @@ def fit_gaussian(loss: PrivacyLoss) -> GaussianFit:
         >>> round(dn.fit_gaussian(dn.privacy_loss(dn.Laplace(2.0))).mu, 3)
         0.562
     """
+    of_kind("loss", loss, PrivacyLoss, "a privacy loss", "for example deniable.privacy_loss(deniable.Gaussian(1.0))")
     if isinstance(loss.pair, GaussianStep):
         return GaussianFit(mu=loss.pair.mu, error=0.0, regret=0.0, least_rate=LEAST_RATE)
     steepest = min(max(float(pair.null_exceeded(LEAST_RATE)) for pair in loss._directions), _STEEPEST)

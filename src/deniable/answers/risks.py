@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import exp, log1p
 
-from deniable.checks import probability, whole
+from deniable.checks import of_kind, probability, whole
 from deniable.results.shared import SinglingOut
 from deniable.scores import PrivacyLoss
 
@@ -31,6 +31,7 @@ def singling_out(loss: PrivacyLoss, weight: float, people: int) -> SinglingOut:
         >>> round(dn.singling_out(dn.privacy_loss(dn.Gaussian(4.0)), weight=1e-3, people=1000).targeted, 5)
         0.00125
     """
+    of_kind("loss", loss, PrivacyLoss, "a privacy loss", "for example deniable.privacy_loss(deniable.Gaussian(1.0))")
     probability("weight", weight, open_ends=True)
     whole("people", people)
     success = float(loss.success(weight))

@@ -224,6 +224,8 @@ _WORDS = {
     REPLACEMENT,
     *WRITTEN,
 }
+_ARGUMENTS = {"item", "paper", "scores"}
+"""What commands take without an option, named as the help names it."""
 
 
 def refusal_text(refused: Exception) -> str:
@@ -232,4 +234,10 @@ def refusal_text(refused: Exception) -> str:
         return f"{refused.filename or 'the disk'}: {refused.strerror}"
     if not isinstance(refused, RefusedError):
         return str(refused)
-    return refused.phrase(lambda name: option_name(name) if name in FIELDS or name in _WORDS else name)
+    return refused.phrase(_spell_field)
+
+
+def _spell_field(name: str) -> str:
+    if name in _ARGUMENTS:
+        return name.upper()
+    return option_name(name) if name in FIELDS or name in _WORDS else name

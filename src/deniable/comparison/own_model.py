@@ -18,7 +18,7 @@ from deniable.adversaries import Blind, Scored, ShadowTraining
 from deniable.adversaries.model_observation import accuracy, losses
 from deniable.adversaries.shadow_recipes import Train
 from deniable.adversaries.shadow_scores import RULES
-from deniable.checks import one_of, probability, whole
+from deniable.checks import of_kind, one_of, probability, whole
 from deniable.comparison.attack_measures import measure_attack, most_exposed, proven_limits
 from deniable.comparison.attack_plan import CHOICES, AttackPlan, OwnAttack, PlayedBlock, divide_rules
 from deniable.comparison.confidence_table import ConfidenceTable
@@ -212,6 +212,14 @@ def attack(
         'threshold'
     """
     chosen_engine = choose_engine(engine, 1 if engine == "local" and processes is None else processes)
+    for name, records in (("members", members), ("non_members", non_members)):
+        of_kind(
+            name,
+            records,
+            Dataset,
+            "records",
+            "deniable.data.load(...) reads files, deniable.data.from_arrays(...) arrays",
+        )
     repeated = _repeated_records(members, non_members)
     plan = AttackPlan(model, members, non_members, attack, repeats, seed, shadows, queries, training, train)
     allowed = probability("delta", 1 / len(members) if delta is None else delta)

@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from deniable.checks import as_path
 from deniable.data import bits, faces, generated, own_data, published
 from deniable.data.dataset import Dataset
 from deniable.data.table_reader import is_table
@@ -70,7 +71,7 @@ def _find(source: str | Path | Callable[[], Any], label: str | None, regression:
         return COLLECTED[source]()
     if re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", str(source)):
         return own_data.from_function(own_data.import_function(str(source)), str(source))
-    path = Path(source)
+    path = as_path("data", source)
     if path.is_dir():
         raise ValueError(f"data must be a file, {path} is a folder: name a table in it")
     if path.suffix != ".npz" and not is_table(path):

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.checks import as_path, refuse
 from deniable.data.table_reader import Kind, first_row, read_columns, rows, words
 from deniable.evidence.attack_scores import Floats, Scores
 
@@ -38,9 +39,9 @@ def read_scores(path: Path | str) -> Scores:
 
 def read_rows(path: Path | str) -> ScoreRows:
     """All rows of a file, of which there is at least one of each kind; refuses as `read_scores` does."""
-    place = Path(path)
+    place = as_path("scores", path)
     if not place.is_file():
-        raise ValueError(f"SCORES must be a file with columns score and member; there is no file {str(place)!r}")
+        raise refuse("scores", str(place), "a file with columns score and member", "there is no such file")
     heading = _Heading(place, [name.strip().lower() for name in first_row(place)])
     found = _quickly(place, heading) or _carefully(place, heading)
     if not found.score.size:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from deniable.checks import refuse
 from deniable.engines import Engine, choose_engine
 from deniable.experiments import d53, dbsec, erlingsson, tvd, vldb
 from deniable.experiments.item import Item, ItemRun, Paper, Scale, Values, expected_seconds
@@ -72,10 +73,8 @@ def find(paper: str = EVERYTHING, item: str | None = None) -> list[Selected]:
     """The items meant by a paper's name ("all" for every paper) and, if given, an item's name."""
     papers = [one for one in PAPERS if paper in (EVERYTHING, one.name)]
     if not papers:
-        names = ", ".join(one.name for one in PAPERS)
-        raise ValueError(f"PAPER must be one of {names}, or {EVERYTHING}, got {paper!r}")
+        raise refuse("paper", paper, f"one of {', '.join(one.name for one in PAPERS)}, or {EVERYTHING}")
     chosen = [(one, part) for one in papers for part in one.items if item in (None, part.name)]
     if not chosen:
-        names = ", ".join(part.name for one in papers for part in one.items)
-        raise ValueError(f"ITEM must be one of {names}, got {item!r}")
+        raise refuse("item", item, f"one of {', '.join(part.name for one in papers for part in one.items)}")
     return chosen

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from deniable.checks import refuse
-
-if TYPE_CHECKING:
-    from deniable.mechanisms.mechanism import Mechanism
+from deniable.mechanisms.mechanism import Mechanism, check_mechanism
 
 __all__ = ["Adjacency", "named_adjacency"]
 
@@ -45,6 +42,7 @@ def named_adjacency(mechanism: Mechanism, adjacency: Adjacency | str | None) -> 
 
     Noise is relative to the sensitivity, so they differ where batches are sampled, and there alone.
     """
-    if adjacency is None and not mechanism.samples:
+    samples = check_mechanism(mechanism).samples
+    if adjacency is None and not samples:
         return Adjacency.ADD_REMOVE
     return Adjacency(adjacency)  # type: ignore[arg-type]  # None is refused as any other text

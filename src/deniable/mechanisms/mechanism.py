@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from deniable.checks import whole
+from deniable.checks import refuse, whole
 
 if TYPE_CHECKING:
     from deniable.mechanisms.samplings import Sampling
 
-__all__ = ["Composed", "Mechanism", "compose"]
+__all__ = ["Composed", "Mechanism", "check_mechanism", "compose"]
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,15 @@ class Mechanism:
         return group(self, size)
 
 
+def check_mechanism(value: object) -> Mechanism:
+    """A description of a release; anything else is refused with what to give instead."""
+    if isinstance(value, Mechanism):
+        return value
+    inner = isinstance(getattr(value, "mechanism", None), Mechanism)  # a training, a calibration
+    hint = "give its .mechanism" if inner else "for example deniable.Gaussian(1.0).subsampled(0.01).composed(1000)"
+    raise refuse("mechanism", value, "a description of a release", hint)
+
+
 @dataclass(frozen=True)
 class Composed(Mechanism):
     """Independent releases of the same data, all observed; `parts` are pairs (mechanism, number of runs).
@@ -62,7 +71,8 @@ class Composed(Mechanism):
     parts: tuple[tuple[Mechanism, int], ...]
 
     def __post_init__(self) -> None:
-        for _, steps in self.parts:
+        for part, steps in self.parts:
+            check_mechanism(part)
             whole("steps", steps, low=0)
 
     def composed(self, steps: int) -> Mechanism:

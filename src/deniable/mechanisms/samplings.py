@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import nextafter
 
-from deniable.checks import RefusedError, probability, refuse, whole
-from deniable.mechanisms.mechanism import Composed, Mechanism
+from deniable.checks import RefusedError, of_kind, probability, refuse, whole
+from deniable.mechanisms.mechanism import Composed, Mechanism, check_mechanism
 
 __all__ = [
     "CyclicPoisson",
@@ -230,6 +230,7 @@ class Sampled(Mechanism):
 
     def __post_init__(self) -> None:
         _refuse_composed(self.mechanism)
+        of_kind("sampling", self.sampling, Sampling, "a description of batches", "for example deniable.Poisson(0.01)")
 
     @property
     def samples(self) -> bool:
@@ -275,6 +276,7 @@ def samplings_of(mechanism: Mechanism) -> list[Sampling]:
 
 
 def _refuse_composed(mechanism: Mechanism) -> None:
+    check_mechanism(mechanism)
     if isinstance(mechanism, Composed):
         raise ValueError(
             "subsample each step, then compose: write mechanism.subsampled(rate).composed(steps); "

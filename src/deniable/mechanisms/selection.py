@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import inf
 
 from deniable.checks import positive, refuse
-from deniable.mechanisms.mechanism import Mechanism
+from deniable.mechanisms.mechanism import Mechanism, check_mechanism
 
 __all__ = ["RepeatAndSelect"]
 
@@ -30,6 +30,7 @@ class RepeatAndSelect(Mechanism):
     shape: float = 1.0
 
     def __post_init__(self) -> None:
+        check_mechanism(self.mechanism)
         positive("mean", self.mean)
         if self.shape != inf:
             positive("shape", self.shape, zero=True)

@@ -1,14 +1,14 @@
 """What can be promised, asked and claimed about a release.
 
 `table` has one class a score; calibration, command line, page, sentences, report and documents read it: a new score is
-a class there and a method of `PrivacyLoss`. `parameters` says at what scores are asked, `reading` finds the promise in
-what people gave.
+a class there and a method of `PrivacyLoss`. `parameters` says at what scores are asked, `read_promise` finds the
+promise in what people gave.
 """
 
 from __future__ import annotations
 
 from deniable.promises.parameters import PARAMETERS, SPELLINGS, Question, resolve_spellings
-from deniable.promises.promise import Promise
+from deniable.promises.promise import Promise, check_promise
 from deniable.promises.read_promise import audited_promise, claimed_scores, promise_in, promised_bound
 from deniable.promises.table import (
     AUDITED,
@@ -39,6 +39,7 @@ __all__ = [
     "Success",
     "TruePositiveRate",
     "audited_promise",
+    "check_promise",
     "claimed_scores",
     "promise_in",
     "promised_bound",

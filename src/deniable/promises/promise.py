@@ -8,14 +8,14 @@ from dataclasses import dataclass, fields
 from math import inf
 from typing import ClassVar
 
-from deniable.checks import RefusedError, probability
+from deniable.checks import RefusedError, of_kind, probability
 from deniable.fields import Field
 from deniable.formatting import as_given, at_most, chance, percent_as_given, percent_at_most
 from deniable.promises.parameters import PARAMETERS
 from deniable.scores import PrivacyLoss
 from deniable.upper import Upper
 
-__all__ = ["Promise"]
+__all__ = ["Promise", "check_promise"]
 
 
 @dataclass(frozen=True)
@@ -143,3 +143,10 @@ def _words(parameters: Mapping[str, float], delta: str) -> dict[str, str]:
         "starter": f" who starts at {percent_as_given(prior)}",
         "members": f" where {percent_as_given(prior)} are members",
     }
+
+
+def check_promise(value: object) -> Promise:
+    """A promise of the table of scores; anything else is refused."""
+    return of_kind(
+        "promise", value, Promise, "one of the table of scores", "for example deniable.Belief(0.75, delta=1e-5)"
+    )

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from deniable.checks import of_kind
 from deniable.results.base import Result
 
 __all__ = ["log_to_mlflow"]
@@ -33,6 +34,7 @@ def log_to_mlflow(result: Result) -> None:
         >>> with mlflow.start_run():
         ...     dn.log_to_mlflow(dn.explain(dn.Gaussian(1.0)))
     """
+    of_kind("result", result, Result, "what a command found")
     try:
         mlflow: Any = import_module("mlflow")
     except ModuleNotFoundError as error:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from sklearn.ensemble import RandomForestClassifier
 from torch import nn
 
-from deniable.adversaries import LossThreshold, Quantile, ShadowAttack, ShadowTraining, shadow_models
+from deniable.adversaries import LossThreshold, Quantile, ShadowAttack, ShadowTraining, shadow_models, shadow_recipes
 from deniable.adversaries.model_observation import losses, outputs
 from deniable.adversaries.shadow_models import count_blocks, draw_halves, join_blocks, pool_of, query, train_block
 from deniable.adversaries.shadow_recipes import (
@@ -237,9 +237,16 @@ def test_an_epoch_visits_every_own_record_and_no_other() -> None:
         visits = np.zeros(inside.shape)
         for _ in range(4):
             np.add.at(visits, (np.arange(4)[:, None], models._draw_places().numpy()), 1)
-        assert (visits[inside] >= 1).all()
-        assert (visits[~inside] == 0).all()
-        assert visits.sum() == 4 * 64
+        assert (visits == inside).all()
+
+
+@pytest.mark.parametrize("noise", [0.0, 1.0])
+def test_epochs_have_as_many_steps_as_those_of_a_loop(noise: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A `DataLoader` gives 60 records in batches of 16 as 16, 16, 16 and 12; Poisson batches come 60 / 16 an epoch."""
+    asked: list[int] = []
+    monkeypatch.setattr(shadow_recipes, "train_subsets", lambda *_, steps, **__: asked.append(steps))
+    EngineRecipe(TargetSettings(small, noise, batch=16, epochs=9)).train(MEMBERS, draw_halves(4, 120, 0), 0, 0)
+    assert asked == [34 if noise else 36]
 
 
 @pytest.mark.parametrize("queries", [1, 3])

@@ -107,8 +107,14 @@ class EngineRecipe:
 
     def train(self, pool: Dataset, inside: NDArray[np.bool_], seed: int, block: int) -> Iterator[nn.Module]:
         """For all steps; there is no early stopping."""
-        steps = self.settings.steps(int(inside[0].sum())) if self.steps is None else self.steps
+        steps = self._all_steps(int(inside[0].sum())) if self.steps is None else self.steps
         return train_subsets(self.settings, pool, inside, seed=seed, block=block, steps=steps)
+
+    def _all_steps(self, records: int) -> int:
+        """Without noise an epoch is every record once, and its last batch may be smaller than the others."""
+        if self.settings.noise:
+            return self.settings.steps(records)
+        return self.settings.epochs * ceil(records / self.settings.batch)
 
 
 @dataclass(frozen=True)
@@ -131,9 +137,10 @@ class LoopRecipe:
         model = model_factory(settings.model)().train()
         kind = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}[settings.optimizer]
         optimizer = kind((p for p in model.parameters() if p.requires_grad), settings.learning_rate)
-        parts = ceil(len(labels) / settings.batch)  # batches of nearly one size: batch norm cannot take one record
         for _ in range(settings.epochs):
-            for batch in torch.tensor_split(torch.randperm(len(labels)), parts):
+            for batch in torch.split(torch.randperm(len(labels)), settings.batch):
+                if len(batch) == 1 < settings.batch:
+                    continue  # what is left of the epoch: batch norm cannot take one record
                 optimizer.zero_grad()
                 loss(model(inputs[batch]), labels[batch]).mean().backward()  # type: ignore[no-untyped-call]
                 optimizer.step()

@@ -13,7 +13,7 @@
 enum { LANES = 8, TILE = 16 };
 
 typedef struct {
-    long models, features, batch, steps, line; /* line: from one model's order of records to the next one's */
+    long models, features, batch, steps, line; /* line: records of a model; an epoch's last batch has what is left */
     long listed, adam, classes, layers;
     long shape[]; /* widths of all layers, then whether each has a bias */
 } Plan;
@@ -38,7 +38,7 @@ typedef struct {
 } Room;
 
 typedef struct {
-    long examples; /* a multiple of sixteen */
+    long batch, examples; /* of this step; examples, padded, are a multiple of sixteen */
     float *rows, *classes;
     int32_t *start, *place;
     float *value;
@@ -78,10 +78,10 @@ INLINE void finish_layer(float *outputs, const float *bias, long examples, long 
 INLINE void turn_lists(const Memory *m, const Records *from, const int64_t *drawn, const Plan *z) {
     memset(m->start, 0, sizeof(int32_t) * (z->features + 2));
     int32_t *restrict next = m->start + 1;
-    for (long e = 0; e < z->batch; e++)
+    for (long e = 0; e < m->batch; e++)
         for (long n = from->start[drawn[e]], end = from->start[drawn[e] + 1]; n < end; n++) next[from->place[n] + 1]++;
     for (long f = 0; f < z->features; f++) next[f + 1] += next[f];
-    for (long e = 0; e < z->batch; e++)
+    for (long e = 0; e < m->batch; e++)
         for (long n = from->start[drawn[e]], end = from->start[drawn[e] + 1]; n < end; n++) {
             const int32_t at = next[from->place[n]]++;
             m->place[at] = (int32_t)e, m->value[at] = from->value[n];
@@ -92,16 +92,17 @@ INLINE int first_outputs(const Memory *m, const Records *from, const int64_t *dr
                          const Plan *z) {
     const Room *first = m->layers;
     if (z->listed) {
-        for (long e = 0; e < z->batch; e++) {
+        for (long e = 0; e < m->batch; e++) {
             const long start = from->start[drawn[e]], count = from->start[drawn[e] + 1] - start;
             listed_row(weights, from->place + start, from->value + start, count,
                        first->outputs + e * first->width, first->width);
         }
-        memset(first->outputs + z->batch * first->width, 0, sizeof(float) * (m->examples - z->batch) * first->width);
+        memset(first->outputs + m->batch * first->width, 0, sizeof(float) * (m->examples - m->batch) * first->width);
         return 0;
     }
-    for (long e = 0; e < z->batch; e++)
+    for (long e = 0; e < m->batch; e++)
         memcpy(m->rows + e * z->features, from->rows + drawn[e] * z->features, sizeof(float) * z->features);
+    memset(m->rows + m->batch * z->features, 0, sizeof(float) * (m->examples - m->batch) * z->features);
     turn_lines(m->rows, z->features, first->turned_inputs, m->examples, m->examples, z->features);
     return multiply_dense(m->rows, weights, first->outputs, (long[]){m->examples, z->features, first->width});
 }
@@ -111,9 +112,9 @@ INLINE void last_deltas(const Memory *m, const Records *from, const int64_t *dra
     const Room *last = m->layers + z->layers - 1;
     turn_lines(last->outputs, last->width, m->classes, m->examples, m->examples, last->width);
     for (long e = 0; e < m->examples; e += TILE) softmax_of_sixteen(m->classes + e, z->classes, m->examples);
-    for (long e = 0; e < z->batch; e++) m->classes[from->labels[drawn[e]] * m->examples + e] -= 1.0f;
+    for (long e = 0; e < m->batch; e++) m->classes[from->labels[drawn[e]] * m->examples + e] -= 1.0f;
     for (long c = 0; c < last->width; c++)
-        for (long e = c < z->classes ? z->batch : 0; e < m->examples; e++) m->classes[c * m->examples + e] = 0.0f;
+        for (long e = c < z->classes ? m->batch : 0; e < m->examples; e++) m->classes[c * m->examples + e] = 0.0f;
     turn_lines(m->classes, m->examples, last->deltas, last->width, last->width, m->examples);
 }
 
@@ -219,11 +220,15 @@ INLINE long memory_size(long examples, long most, const Plan *z) {
     return size;
 }
 
+/* The next step's batch: as large as the others, or what is left of the epoch. */
+INLINE void size_batch(Memory *m, long batch) { m->batch = batch, m->examples = (batch + TILE - 1) / TILE * TILE; }
+
 /* order (models, line): places of records, a batch after the other; all values (models, size). `most`: values that are
-   not zero in a batch, at most. Numbers are learning rate and 1 / batch; `step`, from 1, is the first one's number. */
-EXPORT FOR_THIS_CPU int train_epochs(const Records *records, const int64_t *order, const Values *all,
-                                     const float *numbers, const Plan *z, long most, long step) {
-    Memory m = {(z->batch + TILE - 1) / TILE * TILE};
+   not zero in a batch, at most. `step`, from 1, is the first one's number. */
+EXPORT FOR_THIS_CPU int train_epochs(const Records *records, const int64_t *order, const Values *all, float rate,
+                                     const Plan *z, long most, long step) {
+    Memory m;
+    size_batch(&m, z->batch);
     const long size = memory_size(m.examples, most, z);
     float *memory = calloc(size, sizeof(float));
     m.layers = malloc(sizeof(Room) * z->layers);
@@ -232,8 +237,10 @@ EXPORT FOR_THIS_CPU int train_epochs(const Records *records, const int64_t *orde
     for (long model = 0; model < z->models && !failed; model++) {
         const Values at = {all->weights + model * values, all->first + model * values, all->second + model * values};
         for (long s = 0; s < z->steps && !failed; s++) {
-            const Correction by = {numbers[1], (float)(1 - pow(0.9, step + s)), (float)(1 - pow(0.999, step + s))};
-            failed = one_step(&m, records, order + model * z->line + s * z->batch, &at, numbers[0], &by, z);
+            const long done = s * z->batch, left = z->line - done;
+            size_batch(&m, left < z->batch ? left : z->batch);
+            const Correction by = {1.0f / m.batch, (float)(1 - pow(0.9, step + s)), (float)(1 - pow(0.999, step + s))};
+            failed = one_step(&m, records, order + model * z->line + done, &at, rate, &by, z);
         }
     }
     free(memory), free(m.layers);

@@ -40,7 +40,7 @@ class DenseEpochs:
     """
 
     def __init__(self, course: Course, layers: list[Dense], columns: Columns, batch: int) -> None:
-        """Batches have `batch` records; a step goes along their mean."""
+        """Batches have `batch` records, or what is left of an epoch; a step goes along their mean."""
         records = columns.records.flatten(1).contiguous()
         self._course, self._layers, self._batch, self._steps = course, layers, batch, 0
         classes = layers[-1].weights[0].shape[1]
@@ -59,9 +59,9 @@ class DenseEpochs:
         """The next steps of all models; order (models, places) has the records of one batch after the other."""
         order = order.contiguous()
         sizes = kernels.sizes(len(order), self._features, self._batch, batches, order.shape[1], *self._sizes)
-        numbers = (c_float * 2)(float(self._course.learning_rate), 1 / self._batch)
+        rate = c_float(float(self._course.learning_rate))
         known = kernels.addresses(*self._records), order, kernels.addresses(*self._values)
-        kernels.call("train_epochs", *known, numbers, sizes, c_long(self._most), c_long(self._steps + 1))
+        kernels.call("train_epochs", *known, rate, sizes, c_long(self._most), c_long(self._steps + 1))
         self._steps += batches
 
     def store(self) -> None:

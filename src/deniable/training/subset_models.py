@@ -100,9 +100,10 @@ class _PoissonSubsets(_Subsets):
 
 
 class _ShuffledSubsets(_Subsets):
-    """Every epoch in a new order; the last batch of an epoch is as large as the others, from the epoch's beginning."""
+    """Every epoch in a new order; its last batch has what is left, as that of a torch `DataLoader`."""
 
-    _left = 0
+    _left: tuple[Tensor, ...] = ()
+    """The epoch's batches that are still to come."""
 
     def train(self, steps: int, sigma: float) -> None:
         """An epoch of a dense network is one kernel call; its draws are those of `draw_batch`."""
@@ -111,27 +112,24 @@ class _ShuffledSubsets(_Subsets):
             super().train(steps, sigma)
             return
         epochs = DenseEpochs(self._settings, layers, Columns(self._records, self._labels, 0), self._size)
-        for done in range(0, steps, self._batches):
-            epochs.run(self._draw_order(), min(self._batches, steps - done))
+        batches = ceil(self._members / self._size)
+        for done in range(0, steps, batches):
+            epochs.run(self._draw_order(), min(batches, steps - done))
         epochs.store()
 
     @property
     def _size(self) -> int:
         return max(1, round(self._settings.rate * self._members))
 
-    @property
-    def _batches(self) -> int:
-        return ceil(self._members / self._size)
-
     def _draw_order(self) -> Tensor:
-        """Each model's records in the order of an epoch, twice, (models, 2 x records)."""
+        """Each model's records in the order of an epoch, (models, records)."""
         keys = self._source.uniform(*self._places.shape).numpy()
-        order = self._places.gather(1, torch.from_numpy(keys.argsort(1)))  # twice as fast as torch's
-        return torch.cat([order, order], 1)
+        return self._places.gather(1, torch.from_numpy(keys.argsort(1)))  # twice as fast as torch's
 
     def draw_batch(self, members: Tensor) -> Tensor:
         """The next batch; where batches are small, copied together by the places of its records."""
         places = self._draw_places()
+        self._count = places.shape[1]
         if self._shared:
             self._include = torch.zeros(self._inside.shape).scatter_(1, places, 1.0)
         else:
@@ -142,8 +140,6 @@ class _ShuffledSubsets(_Subsets):
 
     def _draw_places(self) -> Tensor:
         """The records of each model's batch, (models, batch)."""
-        if not self._left:
-            self._order, self._left = self._draw_order(), self._batches
-        start = (self._batches - self._left) * self._size
-        self._left -= 1
-        return self._order[:, start : start + self._size]
+        now, *left = self._left or torch.split(self._draw_order(), self._size, 1)
+        self._left = tuple(left)
+        return now

@@ -129,7 +129,7 @@ PARTS = {
         "--rate .01 --steps 100 --records-per-person 3",
     ),
     "scores": ("s.csv", "s.csv", "s.csv", "nowhere.csv", "d.csv"),
-    "origin": ("--from trainings", "--from one-run", "", "--watch"),
+    "origin": ("--rows-from trainings", "--rows-from one-run", "", "--watch"),
     "delta": ("1e-5", ".01", "{number}"),
     "data": ("digits", "--data d.csv --label y", "nowhere.csv", "--data m.npz"),
     "claim": ("--belief", "--advantage", "--epsilon", "--noise"),
@@ -193,7 +193,7 @@ def ready_folder() -> Path:
     _play(place, f"{audit} --out planned --plan")
     _play(place, f"{audit} --out done")
     (place / "v.json").write_text(
-        _play(place, "verdict s.csv --claimed-epsilon 1 --delta 1e-5 --from trainings --json")
+        _play(place, "verdict s.csv --claimed-epsilon 1 --delta 1e-5 --rows-from trainings --json")
     )
     (place / "e.json").write_text(_play(place, "explain --noise 1 --rate .01 --steps 100 --json"))
     return place

@@ -196,21 +196,28 @@ def write_runs(place: Path, runs: list[int], *, head: str = "score,member,run", 
     return file
 
 
+def test_the_claim_may_be_named_as_by_other_commands(run: Run, tmp_path: Path) -> None:
+    file = write_runs(tmp_path, list(range(40)))
+    today = run("verdict", file, "--claimed-epsilon", 1, "--delta", 1e-5, "--rows-from", "trainings", "--json")
+    other = run("verdict", file, "--epsilon=1", "--delta", 1e-5, "--from", "trainings", "--json")
+    assert other.document == today.document
+
+
 @pytest.mark.parametrize("quoted", [False, True])
 def test_a_column_run_tells_how_the_rows_arose(run: Run, tmp_path: Path, quoted: bool) -> None:
     def judged(runs: list[int], *options: object) -> dict[str, Any]:
         return run("verdict", write_runs(tmp_path, runs, quoted=quoted), *CLAIM, *options, "--json").document
 
     document = judged([7] * 200)
-    assert (document["input"]["from"], document["input"]["method"]) == ("one-run", "one-run")
+    assert (document["input"]["rows_from"], document["input"]["method"]) == ("one-run", "one-run")
     assert document["notes"][0].startswith("By column run all 200 rows are of one training")
     assert judged([7] * 200, "--noise", 1)["input"]["method"] == "one-run-gaussian"
     document = judged(list(range(200)))
-    assert (document["input"]["from"], document["measured"]["trials"]) == ("trainings", 200)
+    assert (document["input"]["rows_from"], document["measured"]["trials"]) == ("trainings", 200)
     assert "each of the 200 rows is of a training of its own" in document["notes"][0]
     assert "was not stated" not in document["verdict_text"]
     document = judged([row // 4 for row in range(800)])
-    assert (document["input"]["from"], document["measured"]["trials"]) == ("trainings", 200)
+    assert (document["input"]["rows_from"], document["measured"]["trials"]) == ("trainings", 200)
     assert "are of 200 trainings" in document["notes"][0]
     assert document == judged([row // 4 for row in range(800)])
 
@@ -218,9 +225,9 @@ def test_a_column_run_tells_how_the_rows_arose(run: Run, tmp_path: Path, quoted:
 @pytest.mark.parametrize(
     ("runs", "options", "said"),
     [
-        ([1] * 20, ["--from", "trainings"], "all 20 rows are of one training"),
+        ([1] * 20, ["--rows-from", "trainings"], "all 20 rows are of one training"),
         ([1] * 20, ["--method", "region"], "takes rows of independent trainings"),
-        ([1] * 10 + [2] * 10, ["--from", "one-run"], "there are 2"),
+        ([1] * 10 + [2] * 10, ["--rows-from", "one-run"], "there are 2"),
         (list(range(20)), ["--method", "one-run"], "there are 20"),
     ],
 )
@@ -258,7 +265,9 @@ def test_a_file_that_grows_may_be_judged_again_and_again(run: Run, tmp_path: Pat
     lines = file.read_text().splitlines()
     for rows in (30, 100, 200, 400):
         file.write_text("\n".join(lines[: rows + 1]))
-        shown = json.loads(run("verdict", file, *CLAIM, "--noise", 1, "--from", "trainings", "--watch", "--json").out)
+        shown = json.loads(
+            run("verdict", file, *CLAIM, "--noise", 1, "--rows-from", "trainings", "--watch", "--json").out
+        )
         watched = shown["watched"]
         assert (shown["verdict"] == "violated") == (watched["refuted_after"] is not None)
         assert refuted in (None, watched["refuted_after"])
@@ -266,12 +275,12 @@ def test_a_file_that_grows_may_be_judged_again_and_again(run: Run, tmp_path: Pat
         assert "--method=watch" in shown["provenance"]["command"]
         assert "--rule" not in shown["provenance"]["command"]
     assert refuted is not None
-    told = " ".join(run("verdict", file, *CLAIM, "--noise", 1, "--from", "trainings", "--watch").out.split())
+    told = " ".join(run("verdict", file, *CLAIM, "--noise", 1, "--rows-from", "trainings", "--watch").out.split())
     assert f"After {refuted} rows the claim was refuted" in told
 
 
 @pytest.mark.parametrize(
-    "other", [("--method", "region"), ("--rule", "fixed"), ("--threshold", 0), ("--from", "one-run")]
+    "other", [("--method", "region"), ("--rule", "fixed"), ("--threshold", 0), ("--rows-from", "one-run")]
 )
 def test_a_watch_is_an_estimator_of_its_own(run: Run, tmp_path: Path, other: tuple[object, ...]) -> None:
     outcome = run("verdict", write(tmp_path, 1.0, 50), *CLAIM, "--watch", *other)

@@ -179,9 +179,20 @@ def attack_command(model: str, files: Sequence[str], asked: Mapping[str, Any], g
 
 def verdict_command(given: Mapping[str, Any]) -> str:
     """The command that judges the same scores again."""
-    names = ("claimed_epsilon", "delta", "noise", "rate", "steps", "adjacency", "from", "method", "rule", "threshold")
+    names = (
+        "claimed_epsilon",
+        "delta",
+        "noise",
+        "rate",
+        "steps",
+        "adjacency",
+        "rows_from",
+        "method",
+        "rule",
+        "threshold",
+    )
     asked = {name.replace("_", "-"): given.get(name) for name in (*names, "confidence")}
-    if given.get("from") == "one-run" or given["method"] == "watch":
+    if given.get("rows_from") == "one-run" or given["method"] == "watch":
         del asked["rule"]  # there are no thresholds to choose
     return shlex.join(["deniable", "verdict", given["scores"], *_options(asked)])
 

@@ -7,16 +7,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 import typer
 from msgspec import structs
-from typer.core import TyperCommand
 
 from deniable.cli import options
 from deniable.cli.common import bar, kept_told, patience, refusals, refuse_late, write_report
 from deniable.cli.engine_options import engine_options, plan_flag, read_engine
-from deniable.cli.options import Text, flag, option
+from deniable.cli.options import RenamedCommand, Text, flag, option
 from deniable.promises import AUDITED, audited_promise
 
 if TYPE_CHECKING:
@@ -40,22 +39,21 @@ _OF_THE_VERDICT = ("confidence", "stop", "processes")
 """Options that say how trials are judged and played: the trials do not depend on them."""
 EVERY_RECORD = "every"
 """What --records means without a number: every record's exposure."""
-OLD_NAMES = {"--lr": "--learning-rate"}
-"""Options that had another name, which still works."""
 
 
-class AuditCommand(TyperCommand):
-    """Lets --records stand without a number, which an option of one value cannot, and takes old names of options."""
+class AuditCommand(RenamedCommand):
+    """Lets --records stand without a number, which an option of one value cannot."""
+
+    other_names: ClassVar[Mapping[str, str]] = {"--lr": "--learning-rate"}
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put the missing word behind a bare --records, and today's names for old ones."""
+        """Put the missing word behind a bare --records."""
         return super().parse_args(ctx, list(_complete_arguments(args)))
 
 
 def _complete_arguments(args: list[str]) -> Iterator[str]:
     for place, word in enumerate(args):
-        name, equals, value = word.partition("=")
-        yield OLD_NAMES.get(name, name) + equals + value
+        yield word
         following = args[place + 1] if place + 1 < len(args) else "--"
         if word == "--records" and following.startswith("--"):
             yield EVERY_RECORD

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from inspect import Parameter, signature
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import typer
+from typer.core import TyperCommand
 
 from deniable.answers.batches import BATCHES, PERSON, REPLACEMENT, SAMPLINGS
 from deniable.answers.parse import COUNTED, LOCAL, RELEASES, SAMPLED
@@ -22,6 +23,7 @@ from deniable.formats.bounded_json import read_document
 from deniable.promises import AUDITED, PARAMETERS, SCORES, SPELLINGS, resolve_spellings
 
 __all__ = [
+    "RenamedCommand",
     "Text",
     "field_option",
     "flag",
@@ -45,6 +47,20 @@ Text = str | None
 def option_name(name: str) -> str:
     """A field's name as an option."""
     return f"--{name.replace('_', '-')}"
+
+
+class RenamedCommand(TyperCommand):
+    """A command whose options may be asked for by other names: those of earlier versions, or of other commands."""
+
+    other_names: ClassVar[Mapping[str, str]] = {}
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """The arguments by today's names."""
+        return super().parse_args(ctx, [self._rename(word) for word in args])
+
+    def _rename(self, word: str) -> str:
+        name, equals, value = word.partition("=")
+        return self.other_names.get(name, name) + equals + value
 
 
 def option(name: str, letter: str, text: str, panel: str) -> Any:
@@ -214,6 +230,7 @@ def _parse_number(text: str) -> Any:
 
 _WORDS = {
     "adjacency",
+    "rows_from",
     "attack",
     "calibration",
     "engine",

@@ -5,27 +5,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
 from deniable.checks import RefusedError
 from deniable.cli import options
-from deniable.cli.options import Text, flag, option
+from deniable.cli.options import RenamedCommand, Text, flag, option
 
 if TYPE_CHECKING:
     from deniable.evidence.examined_claim import Asked
     from deniable.results.verdict_result import VerdictResult
 
-__all__ = ["EXAMPLES", "verdict"]
+__all__ = ["EXAMPLES", "VerdictCommand", "verdict"]
 
 EXAMPLES = (
-    "Examples:\n\ndeniable verdict scores.csv --claimed-epsilon 2 --delta 1e-5 --from trainings\n\n"
+    "Examples:\n\ndeniable verdict scores.csv --claimed-epsilon 2 --delta 1e-5 --rows-from trainings\n\n"
     "deniable verdict scores.csv --claimed-epsilon 2 --delta 1e-5 --noise 1 --rate .01 --steps 1000\n\n"
-    "deniable verdict canaries.csv --claimed-epsilon 2 --delta 1e-5 --from one-run\n\n"
+    "deniable verdict canaries.csv --claimed-epsilon 2 --delta 1e-5 --rows-from one-run\n\n"
     "deniable verdict plan.json\n\n"
-    "deniable verdict growing.csv --claimed-epsilon 2 --delta 1e-5 --from trainings --watch"
+    "deniable verdict growing.csv --claimed-epsilon 2 --delta 1e-5 --rows-from trainings --watch"
 )
+
+
+class VerdictCommand(RenamedCommand):
+    """Takes the claim by the name that other commands give it."""
+
+    other_names: ClassVar[Mapping[str, str]] = {"--epsilon": "--claimed-epsilon", "--from": "--rows-from"}
+
+
 CLAIM, EXAMINED = "The claim", "How it is examined (settle this before you see the scores)"
 
 
@@ -51,7 +59,7 @@ def verdict(
     rows_from: Annotated[
         Text,
         option(
-            "from",
+            "rows-from",
             "F",
             "How the rows arose: trainings (one row each, independent; assumed if not stated) or one-run (canaries of "
             "one training, each included by its own fair coin). A column run, naming each row's training, tells it, "
@@ -74,9 +82,9 @@ def verdict(
             "method",
             "M",
             "What the verdict rests on: mechanism (default with --noise), region (default without), gaussian, "
-            "separation or likelihood (for log-likelihood ratios), advantage (weaker); with --from one-run: one-run, "
-            "one-run-gaussian, one-run-mechanism (default with --noise), or order-statistics (sharper, and only for "
-            "canaries that are independent of each other).",
+            "separation or likelihood (for log-likelihood ratios), advantage (weaker); with --rows-from one-run: "
+            "one-run, one-run-gaussian, one-run-mechanism (default with --noise), or order-statistics (sharper, "
+            "and only for canaries that are independent of each other).",
             EXAMINED,
         ),
     ] = None,

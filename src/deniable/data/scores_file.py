@@ -41,7 +41,7 @@ def read_rows(path: Path | str) -> ScoreRows:
     """All rows of a file, of which there is at least one of each kind; refuses as `read_scores` does."""
     place = as_path("scores", path)
     if not place.is_file():
-        raise refuse("scores", str(place), "a file with columns score and member", "there is no such file")
+        raise refuse("scores", str(place), "a file with columns score and member", "there is no file of that name")
     heading = _Heading(place, [name.strip().lower() for name in first_row(place)])
     found = _quickly(place, heading) or _carefully(place, heading)
     if not found.score.size:

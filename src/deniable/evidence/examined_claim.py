@@ -64,7 +64,7 @@ class Asked:
         if self.method is not None:
             one_of("method", self.method, METHODS)
         if self.rows_from is not None:
-            one_of("from", self.rows_from, ORIGINS)
+            one_of("rows_from", self.rows_from, ORIGINS)
         if self.rows_from == "one-run" and self.method not in (None, *ONE_RUN):
             raise ValueError(
                 f"method {self.method!r} takes rows of independent trainings; for the canaries of one training use "

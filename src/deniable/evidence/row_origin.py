@@ -8,6 +8,7 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.checks import RefusedError
 from deniable.evidence.attack_scores import Floats, Scores
 from deniable.evidence.examined_claim import Asked
 
@@ -35,14 +36,14 @@ def settle_origin(score: Floats, member: NDArray[np.bool_], run: NDArray[np.int6
     rows, trainings = run.size, int(run.max()) + 1
     if trainings == 1:
         if asked.rows_from == "trainings":
-            raise ValueError(f"--from trainings, but by column run all {rows:,} rows are of one training")
-        said = f"By column run all {rows:,} rows are of one training: they are judged as its canaries (--from one-run)."
+            raise RefusedError(f"{{rows_from}} is trainings, but by column run all {rows:,} rows are of one training")
+        said = f"By column run all {rows:,} rows are of one training: they are judged as its canaries."
         return SettledRows(Scores.of(score, member), replace(asked, rows_from="one-run"), said)
     if asked.of_one_run:
         raise ValueError(f"the canaries of one training are asked for, but by column run there are {trainings:,}")
     of_trainings = replace(asked, rows_from="trainings")
     if trainings == rows:
-        said = f"By column run each of the {rows:,} rows is of a training of its own (--from trainings)."
+        said = f"By column run each of the {rows:,} rows is of a training of its own."
         return SettledRows(Scores.of(score, member), of_trainings, said)
     if asked.primary == "watch":
         raise ValueError(f"a watch takes one row a training, but by column run {rows:,} rows are of {trainings:,}")

@@ -50,8 +50,8 @@ __all__ = ["FPRS", "judge_scores"]
 FPRS = (0.001, 0.01, 0.1)
 """At which false positive rates the true positive rate is shown."""
 NOT_STATED = (
-    "This takes each row for a training of its own, which was not stated: say --from trainings, or, for the canaries "
-    "of one training, --from one-run."
+    "This takes each row for a training of its own, which was not stated: say --rows-from trainings, or, "
+    "for the canaries of one training, --rows-from one-run."
 )
 ONE_LOOK = "The verdict may be asked again after every new row; all other limits are for one look."
 

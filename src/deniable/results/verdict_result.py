@@ -11,7 +11,7 @@ from deniable.results.shared import EpsilonBound, MeasuredLimits, Provenance, Ve
 __all__ = ["Achieved", "BoundsOnEpsilon", "ExactScores", "TprLimits", "VerdictClaim", "VerdictInput", "VerdictResult"]
 
 
-class VerdictInput(Part, frozen=True, kw_only=True, rename={"rows_from": "from"}):
+class VerdictInput(Part, frozen=True, kw_only=True):
     """The claim and how it was examined, all settled before the scores were seen."""
 
     scores: str | None = None

@@ -18,6 +18,7 @@ from deniable.campaigns.progress import show_progress
 from deniable.campaigns.provenance import audit_command, now, with_final_model
 from deniable.campaigns.setup import CalibratedBy, Ground
 from deniable.checks import one_of, whole
+from deniable.data.encoding import tell_statistics
 from deniable.engines import Engine, choose_engine, open_store
 from deniable.evidence.anytime.watch import STOPS, Stop, Watch, WatchEvidence, limits_confidence, looks
 from deniable.evidence.measured import Measured, measure
@@ -293,6 +294,8 @@ def _notes(plan: Plan, shown: Measured, allowed: float | None) -> list[str]:
     notes = [] if plan.training.differentially_private else [LOCAL]
     if plan.source.usual_model is not None:
         notes.append(f"The network is {plan.source.usual_model}, usual for such data; --model names another.")
+    if plan.source.by_statistics:
+        notes.append(tell_statistics(plan.source.by_statistics, "all records"))
     if plan.origin.get("search") == "sampled":
         notes.append(SAMPLED)
     real = shown.epsilon_from_sensitivity

@@ -72,6 +72,7 @@ def data_source(data: Any, dataset: Dataset, label: str | None = None, classes: 
         shape=tuple(dataset.features.shape),
         classes=dataset.classes,
         kind=dataset.kind,
+        by_statistics=dataset.by_statistics,
     )
 
 

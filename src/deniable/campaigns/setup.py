@@ -81,7 +81,7 @@ class Ground:
         """
         whole("seed", seed, low=0)
         audited_promise(claim, 0.5 if delta is None else delta)  # what is wrong with it is said before the data load
-        dataset = load(data, label=label)
+        dataset = load(data, label=label, encode=True)
         records = usual_records(dataset) if records is None else records
         delta = 1 / whole("records", records, low=2) if delta is None else delta
         promise, kind = audited_promise(claim, delta), neighbourly(adjacency)

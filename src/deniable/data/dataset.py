@@ -25,7 +25,8 @@ class Dataset:
     ones (records, channels, height, width), pixels from 0 to 1. `binary` records hold zeros and ones only, a `table`
     any finite numbers. `labels` is int64, each from 0 to `classes` - 1; of a regression, whose `classes` are 0, it is
     float64. `one_hot` are the ranges (first, behind the
-    last) of a table's columns that write one category each, in order.
+    last) of a table's columns that write one category each, in order. `by_statistics` names the columns of a file that
+    became numbers by statistics of these very records (`encoding`).
     """
 
     name: str
@@ -34,6 +35,7 @@ class Dataset:
     classes: int
     kind: Kind
     one_hot: tuple[tuple[int, int], ...] = ()
+    by_statistics: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(Kind):

@@ -6,6 +6,7 @@ of them (means, spreads, medians, which words there are) is NOT protected by any
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,8 +15,17 @@ from numpy.typing import NDArray
 
 from deniable.data.files import extra
 from deniable.data.typed_columns import ColumnKind, MixedColumn, MixedTable
+from deniable.formatting import count_of
 
-__all__ = ["LARGEST_SPREADS", "MOST_FEATURES", "EncodedColumn", "TableEncoder"]
+__all__ = [
+    "LARGEST_SPREADS",
+    "MOST_FEATURES",
+    "EncodedColumn",
+    "TableEncoder",
+    "class_words",
+    "name_learnt_columns",
+    "tell_statistics",
+]
 
 MOST_WORDS = 50
 """Of a column that get a feature of their own; rarer ones share one."""
@@ -73,6 +83,29 @@ class TableEncoder:
     def transform(self, table: MixedTable) -> NDArray[np.float32]:
         """Rows as features."""
         return np.hstack([step.transform(table[name]) for name, step in self._steps]).astype(np.float32)
+
+
+def name_learnt_columns(columns: Iterable[EncodedColumn]) -> tuple[str, ...]:
+    """Those whose encoding looked at the data."""
+    return tuple(column.name for column in columns if column.looks_at_data)
+
+
+def tell_statistics(names: Sequence[str], rows: str) -> str:
+    """The sentence about columns that became numbers by statistics of `rows`, such as "the training records"."""
+    listed = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+    return (
+        f"{count_of(len(names), 'column')} ({listed}) became numbers by statistics of {rows} (means, spreads, medians, "
+        "lists of words), which no noise protects: fix them from public knowledge before a release."
+    )
+
+
+def class_words(label: MixedColumn) -> list[str]:
+    """A column's classes as people read them; a dot at the end of a word (as in Adult's test part) makes no other."""
+    if label.kind == "word":
+        return [str(value).removesuffix(".") for value in label.values]
+    if label.kind == "yes or no":
+        return ["yes" if value else "no" for value in label.values]
+    return [f"{value:g}" for value in label.values]
 
 
 class _WordEncoder:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,12 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.data.dataset import Dataset, Kind
+from deniable.data.encoding import TableEncoder, class_words, name_learnt_columns
 from deniable.data.files import read_npz
 from deniable.data.table_reader import first_row, read_columns, rows
+from deniable.data.typed_columns import MixedColumn, read_mixed_table
 
 __all__ = ["call_user_code", "from_arrays", "from_function", "from_npz", "from_table", "import_function"]
 
 T = TypeVar("T")
+MISTYPED_SHARE = 0.5
+"""Of the cells of a column; more numbers than this among words are a column of numbers with a slip in it."""
 
 
 def from_arrays(name: str, features: NDArray[Any], labels: NDArray[Any], *, regression: bool = False) -> Dataset:
@@ -116,10 +121,11 @@ def import_function(reference: str) -> Callable[..., Any]:
     return function  # type: ignore[no-any-return]
 
 
-def from_table(path: Path, label: str | None = None, *, regression: bool = False) -> Dataset:
+def from_table(path: Path, label: str | None = None, *, regression: bool = False, encode: bool = False) -> Dataset:
     """Numbers from comma-separated text, gzipped or not and with or without a header line, or from a Parquet file.
 
-    The label column is the one named `label`; when no name is given, the one called "label", else the last.
+    The label column is the one named `label`; when no name is given, the one called "label", else the last. With
+    `encode` words, dates and blanks become numbers, too, by statistics of the file's records (`encoding`).
     """
     first = first_row(path)
     if len(first) < 2:
@@ -128,7 +134,11 @@ def from_table(path: Path, label: str | None = None, *, regression: bool = False
         )
     header = None if all(map(_is_number, first)) and path.suffix != ".parquet" else [name.strip() for name in first]
     column = _label_column(path, header, len(first), label)
-    table = _numbers(path, first, skip=header is not None)
+    table = _all_numbers(path, first, skip=header is not None)
+    if table is None and encode and header is not None:
+        return _from_mixed_table(path, header[column], regression=regression)
+    if table is None:
+        table = _named_numbers(path, first, skip=header is not None)
     if not len(table):
         raise ValueError(f"{path} has a header line but no records")
     return from_arrays(_stem(path), np.delete(table, column, axis=1), table[:, column], regression=regression)
@@ -146,12 +156,45 @@ def _label_column(path: Path, header: Sequence[str] | None, columns: int, label:
     return header.index(wanted) if header and wanted in header else columns - 1
 
 
-def _numbers(path: Path, first: list[str], skip: bool) -> NDArray[np.float64]:
-    """All cells below the header line, of which each is a finite number; else the first that is not is named."""
+def _refuse_mistyped(path: Path, column: MixedColumn) -> None:
+    """Refuse a slip among numbers, which made words of all of them; its record is named."""
+    if column.kind != "word":
+        return
+    slips = np.array([not _is_number(cell) for cell in column.values if cell is not None], dtype=bool)
+    if slips.mean() < 1 - MISTYPED_SHARE:
+        row = int(np.flatnonzero(~column.blank)[np.flatnonzero(slips)[0]])
+        what = f"column {column.name[:40]!r} is {column.values[row][:40]!r}, not a number"
+        raise ValueError(f"{path}, record {row + 1:,}: {what}, as most of its cells are; correct it")
+
+
+def _from_mixed_table(path: Path, label: str, *, regression: bool) -> Dataset:
+    """Its columns as features, encoded by statistics of all its records."""
+    table = read_mixed_table(path)
+    for column in table.columns:
+        _refuse_mistyped(path, column)
+    answers, others = table[label], table.without(label)
+    if answers.blank.any():
+        row = int(np.flatnonzero(answers.blank)[0]) + 1
+        raise ValueError(f"{path}, record {row:,}: the label {label[:40]!r} is missing; leave such records out")
+    encoder = TableEncoder().fit(others)
+    labels = answers.values if answers.kind == "number" else _number_classes(answers)
+    found = from_arrays(_stem(path), encoder.transform(others), labels, regression=regression)
+    return replace(found, one_hot=encoder.one_hot, by_statistics=name_learnt_columns(encoder.told))
+
+
+def _number_classes(label: MixedColumn) -> NDArray[np.int64]:
+    return np.unique(class_words(label), return_inverse=True)[1].astype(np.int64)
+
+
+def _all_numbers(path: Path, first: list[str], skip: bool) -> NDArray[np.float64] | None:
+    """All cells below the header line, if each is a finite number and nothing is unusual."""
     columns = read_columns(path, len(first), dict.fromkeys(range(len(first)), "number"), skip=skip)
     table = None if columns is None else np.column_stack([column.to_numpy() for column in columns])
-    if table is not None and np.isfinite(table).all():
-        return table
+    return table if table is not None and np.isfinite(table).all() else None
+
+
+def _named_numbers(path: Path, first: list[str], skip: bool) -> NDArray[np.float64]:
+    """The same, row by row; the first cell that is no finite number is named."""
     checked = [_check_row(path, line, row, first) for line, row in rows(path, skip=skip) if row]
     return np.array(checked, dtype=np.float64).reshape(-1, len(first))
 

@@ -46,6 +46,7 @@ def load(
     label: str | None = None,
     *,
     regression: bool = False,
+    encode: bool = False,
 ) -> Dataset:
     """A data set by name (`NAMES`), by file or by function ("module:function" or the function itself).
 
@@ -53,18 +54,18 @@ def load(
 
     `part` picks the published training or test part (mnist, adult, skewed-purchases). `classes` keeps the most common
     classes only; for generated data it is their number. `label` names the label column of a table. With `regression`
-    the labels of a file are any numbers.
+    the labels of a file are any numbers. With `encode` a table may hold words, dates and blanks (`from_table`).
     """
     if label is not None and not is_table(str(source)):
         raise ValueError(f"label names a column of a .csv file (.csv.gz, .parquet), {source} is none: leave it out")
     if isinstance(source, str) and source in GENERATED:
         generate = GENERATED[source]
         return _part(source, generate() if classes is None else generate(classes), part)
-    dataset = _part(str(source), _find(source, label, regression), part)
+    dataset = _part(str(source), _find(source, label, regression, encode), part)
     return dataset if classes is None else dataset.most_common(classes)
 
 
-def _find(source: str | Path | Callable[[], Any], label: str | None, regression: bool) -> Found:
+def _find(source: str | Path | Callable[[], Any], label: str | None, regression: bool, encode: bool) -> Found:
     if callable(source):
         return own_data.from_function(source, getattr(source, "__qualname__", repr(source)))
     if isinstance(source, str) and source in COLLECTED:
@@ -81,7 +82,7 @@ def _find(source: str | Path | Callable[[], Any], label: str | None, regression:
         raise FileNotFoundError(f"there is no file {path}")
     if path.suffix == ".npz":
         return own_data.from_npz(path, regression=regression)
-    return own_data.from_table(path, label, regression=regression)
+    return own_data.from_table(path, label, regression=regression, encode=encode)
 
 
 def _part(name: str, found: Found, part: Part) -> Dataset:

@@ -19,6 +19,7 @@ from deniable.campaigns.provenance import data_source, now, python_call, version
 from deniable.campaigns.setup import check_records, usual_model, with_model
 from deniable.checks import one_of, probability, whole
 from deniable.data import load, split
+from deniable.data.encoding import tell_statistics
 from deniable.engines import Engine, choose_engine, open_store
 from deniable.evidence.anytime.watch import STOPS, Stop, Watch
 from deniable.evidence.played_trials import Trials
@@ -168,7 +169,9 @@ def examine(
             game, claimed, given, confidence, store, stop=stop, engine=chosen_engine, progress=progress
         )
         call = _call(given, source.data, claim, confidence, stop)
-        return found.replace(provenance=structs.replace(source, call=call), finished=now())
+        learnt = (tell_statistics(source.by_statistics, "all records"),) if source.by_statistics else ()
+        notes = (*found.notes, *learnt)
+        return found.replace(provenance=structs.replace(source, call=call), notes=notes, finished=now())
 
 
 def _what_is_missing(claimed: Mechanism | Training, **given: object) -> str:
@@ -260,7 +263,7 @@ def _settle_data(
         factory = model_factory(model)
         source = Provenance(versions=versions(), shape=tuple(data.records.shape), kind="tensor")
         return data, origin, with_model(source, factory()), factory
-    dataset = load(data, label=label)
+    dataset = load(data, label=label, encode=True)
     check_records(dataset, records, claim.adjacency)
     neighbours, chosen = choose_neighbours(split(dataset, records, seed), seed, claim.adjacency, measure)
     origin = {"data": dataset.name, "data_sha256": dataset.sha256, **chosen}

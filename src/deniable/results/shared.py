@@ -208,4 +208,6 @@ class Provenance(Part, frozen=True, kw_only=True):
     layers: tuple[str, ...] | None = None
     usual_block: bool | None = None
     usual_model: str | None = None
+    by_statistics: tuple[str, ...] = ()
+    """Columns of a table that became numbers by statistics of its records."""
     sha256: str | None = None

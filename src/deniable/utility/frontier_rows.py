@@ -10,6 +10,7 @@ import torch
 
 from deniable.answers.strength import BASELINE, RARE, grade
 from deniable.campaigns.provenance import frontier_command, versions
+from deniable.data.encoding import name_learnt_columns, tell_statistics
 from deniable.formatting import count_of
 from deniable.mechanisms import Adjacency
 from deniable.results.explain_result import StrengthName
@@ -259,14 +260,8 @@ def _cautions(plan: FrontierPlan) -> Iterator[str]:
         "These figures are measured on the data without protection: they are for people who may see the data. To "
         "publish them is a release of its own, which no promise here covers."
     )
-    looked = [one.name for one in plan.parts.encoding if one.looks_at_data]
-    if looked:
-        named = ", ".join(looked[:6]) + (f" and {len(looked) - 6} more" if len(looked) > 6 else "")
-        yield (
-            f"{count_of(len(looked), 'column')} ({named}) became numbers by statistics of the training records (means, "
-            "spreads, medians, lists of words), which no noise protects: fix them from public knowledge before "
-            "a release."
-        )
+    if looked := name_learnt_columns(plan.parts.encoding):
+        yield tell_statistics(looked, "the training records")
     if plan.local_epsilons:
         yield (
             "Local noise trains with the settings that are best without noise. It hides a record's values from "

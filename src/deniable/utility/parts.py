@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from deniable.data import Dataset, load
-from deniable.data.encoding import EncodedColumn, TableEncoder
+from deniable.data.encoding import EncodedColumn, TableEncoder, class_words
 from deniable.data.table_reader import is_table
 from deniable.data.typed_columns import ColumnKind, MixedColumn, MixedTable, read_mixed_table
 from deniable.formatting import count_of
@@ -323,7 +323,7 @@ def _class_numbers(
     name: str, train: MixedColumn, test: MixedColumn, known: tuple[str, ...]
 ) -> tuple[tuple[Tensor, Tensor], tuple[str, ...]]:
     """Labels as numbers of classes; those that are `known` come first."""
-    words = [_class_words(part) for part in (train, test)]
+    words = [class_words(part) for part in (train, test)]
     classes = [*known, *sorted((set(words[0]) | set(words[1])).difference(known))]
     if len(classes) > MOST_CLASSES:
         raise ValueError(
@@ -334,15 +334,6 @@ def _class_numbers(
     labels = [np.array([number[word] for word in part], dtype=np.int64) for part in words]
     _check_classes(name, np.concatenate(labels), tuple(classes))
     return (torch.from_numpy(labels[0]), torch.from_numpy(labels[1])), tuple(classes)
-
-
-def _class_words(label: MixedColumn) -> list[str]:
-    """As people read them; a dot at the end of a word (as in Adult's test part) does not make another class."""
-    if label.kind == "word":
-        return [str(value).removesuffix(".") for value in label.values]
-    if label.kind == "yes or no":
-        return ["yes" if value else "no" for value in label.values]
-    return [f"{value:g}" for value in label.values]
 
 
 def _check_classes(name: str, labels: NDArray[np.int64], classes: tuple[str, ...]) -> None:
@@ -364,7 +355,7 @@ def _groups(test: MixedTable, group: str | None) -> tuple[tuple[str, ...], NDArr
     if group is None:
         return (), np.full(len(test), -1)
     words = [
-        "(blank)" if none else word for none, word in zip(test[group].blank, _class_words(test[group]), strict=True)
+        "(blank)" if none else word for none, word in zip(test[group].blank, class_words(test[group]), strict=True)
     ]
     names = sorted(set(words))
     if len(names) > MOST_CLASSES:

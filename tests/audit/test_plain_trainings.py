@@ -89,7 +89,7 @@ class Plain:
         each = self.gradients(x, y)
         norms = torch.stack([g.flatten(1).norm(dim=1) for g in each], 1).norm(dim=1)
         factors = (self.norm() / norms.clamp(min=1e-9)).clamp(max=1)
-        return [torch.einsum("n,n...->...", factors, g) for g in each]
+        return [(factors @ g.flatten(1)).view(g.shape[1:]) for g in each]
 
     def norm(self) -> float:
         return CLIP
@@ -98,7 +98,9 @@ class Plain:
         return [NOISE * CLIP * torch.randn(g.shape, generator=self.generator) for g in total]
 
     def move(self) -> None:
-        torch.optim.SGD(self.model.parameters(), lr=0.3).step()
+        """As `torch.optim.SGD`, which takes five times as long to make."""
+        for parameter in self.model.parameters():
+            parameter.data -= 0.3 * parameter.grad
 
     def final(self) -> Any:
         return self.model

@@ -10,6 +10,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,6 +51,7 @@ def versions() -> dict[str, str]:
     return {"deniable": __version__, "python": platform.python_version(), **dict(filter(None, map(_found, PACKAGES)))}
 
 
+@cache
 def _found(package: str) -> tuple[str, str] | None:
     try:
         return package, version(package)

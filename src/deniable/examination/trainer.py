@@ -86,11 +86,14 @@ class AppliedStep:
         positive("divisor", self.divisor)
         if self.clip is not None:
             positive("clip", self.clip)
-        object.__setattr__(self, "_live", _parameters(self.weights))
+        weights = _tensors_of(self.weights)
+        parameters = weights if self.gradient is self.weights else _tensors_of(self.gradient)
+        gradient = _gradients_of(parameters) if isinstance(self.gradient, nn.Module) else parameters
+        object.__setattr__(self, "_live", _parameters(weights))
         object.__setattr__(self, "public", {str(name): float(value) for name, value in self.public.items()})
-        object.__setattr__(self, "_given", _own_tensors(self.gradient))
-        object.__setattr__(self, "weights", _copy_tensors(self.weights, gradients=False))
-        object.__setattr__(self, "gradient", _copy_tensors(self.gradient, gradients=True))
+        object.__setattr__(self, "_given", _own_tensors(gradient))
+        object.__setattr__(self, "weights", _copy_tensors(weights))
+        object.__setattr__(self, "gradient", _copy_tensors(gradient))
         if self.batch is not None:
             object.__setattr__(self, "batch", _indices(self.batch))
 
@@ -110,7 +113,7 @@ class Released:
     public: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "weights", _copy_tensors(self.weights, gradients=False))
+        object.__setattr__(self, "weights", _copy_tensors(_tensors_of(self.weights)))
         object.__setattr__(self, "public", {str(name): float(value) for name, value in self.public.items()})
 
 
@@ -243,10 +246,17 @@ def _until_returned(steps: Iterable[Any]) -> Iterator[Any]:
         yield returned if isinstance(returned, Released) else Released(returned)
 
 
+def _tensors_of(values: Any) -> Any:
+    """What was given; of a model its trainable parameters."""
+    return [p for p in values.parameters() if p.requires_grad] if isinstance(values, nn.Module) else values
+
+
+def _gradients_of(parameters: list[Tensor]) -> list[Tensor]:
+    return [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
+
+
 def _parameters(weights: Any) -> list[Tensor] | None:
     """Parameters that an optimizer may step in place."""
-    if isinstance(weights, nn.Module):
-        return [p for p in weights.parameters() if p.requires_grad]
     values = list(weights.values()) if isinstance(weights, Mapping) else weights
     if isinstance(values, list | tuple) and all(isinstance(value, nn.Parameter) for value in values):
         return list(values)
@@ -278,10 +288,7 @@ def as_step(step: Any) -> AppliedStep | Released:
     )
 
 
-def _copy_tensors(values: Tensors, gradients: bool) -> dict[str, Tensor] | list[Tensor] | Tensor:
-    if isinstance(values, nn.Module):
-        parameters = (p for p in values.parameters() if p.requires_grad)
-        return [_copy(p if not gradients else torch.zeros_like(p) if p.grad is None else p.grad) for p in parameters]
+def _copy_tensors(values: Any) -> dict[str, Tensor] | list[Tensor] | Tensor:
     if isinstance(values, Mapping):
         return {name: _copy(value) for name, value in values.items()}
     if isinstance(values, Tensor | np.ndarray):
@@ -291,8 +298,6 @@ def _copy_tensors(values: Tensors, gradients: bool) -> dict[str, Tensor] | list[
 
 def _own_tensors(gradient: Any) -> list[Tensor]:
     """The memory of a gradient; what is no tensor or array is left out."""
-    if isinstance(gradient, nn.Module):
-        return [p.grad for p in gradient.parameters() if p.requires_grad and p.grad is not None]
     values = list(gradient.values()) if isinstance(gradient, Mapping) else gradient
     each = [values] if isinstance(values, Tensor | np.ndarray) else list(values)
     return [torch.as_tensor(v).detach() for v in each if isinstance(v, Tensor | np.ndarray)]

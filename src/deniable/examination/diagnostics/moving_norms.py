@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from deniable.examination.twins.twin_run import Run
+from deniable.examination.twins.twin_run import Run, drawn_places
 from deniable.examination.twins.twins import Twins
 
 __all__ = ["moving_norm", "norm_of_other_records"]
@@ -90,9 +90,8 @@ def norm_of_other_records(twins: Twins | None, norm: float) -> str:
 def _gradients(run: Run) -> Array:
     """(records of the first batch, weights)"""
     layers = run.recomputer.every([w[:1] for w in run.seen.weights])
-    every = torch.cat([g[0].flatten(1) for g in layers], 1).double()
-    include = run.recomputer.recompute(run.seen, run.members).include[0]
-    return np.asarray(every[include > 0])
+    drawn = np.sort(run.members[drawn_places(run, 0)])
+    return np.asarray(torch.cat([g[0, drawn].flatten(1) for g in layers], 1).double())
 
 
 def _difference(one: Run, two: Run) -> Array:

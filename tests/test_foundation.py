@@ -222,6 +222,7 @@ def test_rooms_are_imported_when_asked_for() -> None:
     program = (
         "import deniable as dn, sys, inspect; assert 'torch' not in sys.modules; assert inspect.isfunction(dn.audit); "
         "import deniable.campaigns.audit; assert inspect.isfunction(dn.audit); assert inspect.isfunction(dn.examine); "
+        "import deniable.examination.examine; assert not {'sklearn', 'scipy.stats'} & set(sys.modules); "
         f"assert {set(rooms)} <= set(dir(dn)); "
         f"print(*(getattr(dn, room).__name__ for room in {rooms}))"
     )

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import rankdata, spearmanr
 
 from draws import when
 
@@ -22,6 +23,8 @@ from deniable.tradeoff import (
     chance_level,
     phi,
     precision_recall,
+    rank_correlation,
+    ranks,
     rates,
     tpr_at,
 )
@@ -35,6 +38,18 @@ def naive_points(rows: list[tuple[int, bool]]) -> list[tuple[int, int]]:
     """(members accused, non-members accused) at every threshold, from the highest down, by counting."""
     levels = sorted({score for score, _ in rows}, reverse=True)
     return [(sum(s >= level and m for s, m in rows), sum(s >= level and not m for s, m in rows)) for level in levels]
+
+
+@given(st.lists(st.tuples(st.integers(-3, 3), st.integers(-3, 3)), min_size=2, max_size=30))
+def test_ranks_and_their_correlation_are_scipys(pairs: list[tuple[int, int]]) -> None:
+    first, second = np.array(pairs, dtype=float).T
+    np.testing.assert_array_equal(ranks(first), rankdata(first))
+    if when(bool(np.ptp(first) and np.ptp(second))):
+        assert rank_correlation(first, second) == pytest.approx(spearmanr(first, second).statistic, abs=1e-12)
+    if np.ptp(first) == 0:
+        assert rank_correlation(first, second) is None
+    first[0] = np.nan
+    assert np.isnan(ranks(first)[0])
 
 
 @given(scored)

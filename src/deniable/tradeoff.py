@@ -2,7 +2,11 @@
 
 Scores are higher for likelier members. Records with equal scores are accused together or not at all, so no curve has a
 point inside a tie and the order of the records never matters.
+
+scikit-learn is imported where it is asked: it brings scipy.stats, half a second of each command and worker.
 """
+
+# ruff: noqa: PLC0415 (see above)
 
 from __future__ import annotations
 
@@ -11,7 +15,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.metrics import average_precision_score, precision_recall_curve, roc_curve
 
 from deniable.checks import probability, whole
 
@@ -24,6 +27,8 @@ __all__ = [
     "chance_level",
     "phi",
     "precision_recall",
+    "rank_correlation",
+    "ranks",
     "rates",
     "tpr_at",
 ]
@@ -50,6 +55,8 @@ class Rates(NamedTuple):
 
 def precision_recall(scores: ArrayLike, member: ArrayLike) -> PrecisionRecall:
     """Which share of the accused are members, and which share of members is accused, at every threshold."""
+    from sklearn.metrics import precision_recall_curve
+
     precision, recall, thresholds = precision_recall_curve(*_truth_and_scores(scores, member))
     return PrecisionRecall(precision[:-1][::-1], recall[:-1][::-1], thresholds[::-1])
 
@@ -59,12 +66,29 @@ def average_precision(scores: ArrayLike, member: ArrayLike) -> float:
 
     Scores that say nothing (all equal) have the share of members: 0.5 on a balanced set.
     """
+    from sklearn.metrics import average_precision_score
+
     return float(average_precision_score(*_truth_and_scores(scores, member)))
 
 
 def rates(scores: ArrayLike, member: ArrayLike) -> Rates:
     """False and true positive rates at every threshold."""
+    from sklearn.metrics import roc_curve
+
     return Rates(*roc_curve(*_truth_and_scores(scores, member), drop_intermediate=False))
+
+
+def ranks(values: ArrayLike) -> Floats:
+    """From 1, the smallest; equal values share the mean of theirs, and nan has none."""
+    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return np.where(np.isnan(values), np.nan, (np.cumsum(counts) - (counts - 1) / 2)[places])
+
+
+def rank_correlation(first: ArrayLike, second: ArrayLike) -> float | None:
+    """Spearman's; None where either does not vary."""
+    if np.ptp(first) == 0 or np.ptp(second) == 0:
+        return None
+    return float(np.corrcoef(ranks(first), ranks(second))[0, 1])
 
 
 def tpr_at(scores: ArrayLike, member: ArrayLike, fpr: float) -> float:

@@ -23,7 +23,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.special import expit, ndtr, ndtri
-from scipy.stats import rankdata
 from torch import Tensor
 
 from deniable.checks import probability
@@ -32,6 +31,7 @@ from deniable.data.dissimilarity import MEASURES, find_measure
 from deniable.data.neighbours import PairSweep, cores
 from deniable.mechanisms import Adjacency, Training
 from deniable.scores import privacy_loss
+from deniable.tradeoff import rank_correlation, ranks
 from deniable.training.engine import one_thread
 from deniable.training.ensemble import initial_weights
 from deniable.training.gradients import ExampleGradients
@@ -78,7 +78,7 @@ class Exposure:
     def ranks(self) -> Array:
         """From 1, the least exposed; as `most` orders them, and equal where nothing tells two records apart."""
         pairs = np.stack([self._alike, self.unclipped_norm], axis=1)
-        return np.asarray(rankdata(np.unique(pairs, axis=0, return_inverse=True)[1]))
+        return ranks(np.unique(pairs, axis=0, return_inverse=True)[1])
 
     @property
     def _alike(self) -> Array:
@@ -248,11 +248,11 @@ def rank_correlations(exposed: Exposure, data: Dataset, seed: int = 0) -> dict[s
     them.
     """
     chosen = np.random.default_rng(seed).permutation(len(data))[: max(8, min(COMPARED, PAIRS // len(data)))]
-    ranks = exposed.ranks()
-    return {name: _correlation(ranks, name, data, data.features[chosen]) for name in MEASURES}
+    places = exposed.ranks()
+    return {name: _correlation(places, name, data, data.features[chosen]) for name in MEASURES}
 
 
-def _correlation(ranks: Array, measure: str, data: Dataset, compared: NDArray[np.float32]) -> float | None:
+def _correlation(places: Array, measure: str, data: Dataset, compared: NDArray[np.float32]) -> float | None:
     if measure == "ssim" and data.kind != "image":
         return None
     if measure == "cosine" and not data.features.reshape(len(data), -1).any(1).all():
@@ -265,10 +265,7 @@ def _correlation(ranks: Array, measure: str, data: Dataset, compared: NDArray[np
     sweep = PairSweep(find_measure(measure), data.features, compared, cores(), lambda done, total: None)
     for row, part in sweep.blocks(row_sums):
         sums[row : row + len(part)] += part
-    other = rankdata(sums)
-    if other.std() == 0 or ranks.std() == 0:
-        return None
-    return float(np.corrcoef(ranks, other)[0, 1])
+    return rank_correlation(places, sums)
 
 
 def write_records(exposed: Exposure, labels: NDArray[np.int64] | None, path: Path | str) -> None:

@@ -7,13 +7,13 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
-from scipy.stats import rankdata
 
 from deniable.adversaries.shadow_recipes import fresh_copy
 from deniable.campaigns.exposure import exposure
 from deniable.comparison.attack_plan import AttackPlan
 from deniable.mechanisms import Adjacency
 from deniable.results.attack_result import MemberExposure
+from deniable.tradeoff import rank_correlation
 from deniable.training.settings import TrainingSettings
 
 __all__ = ["check_exposure", "expose_members"]
@@ -60,18 +60,10 @@ def expose_members(plan: AttackPlan, likelihoods: NDArray[np.float64], delta: fl
         delta=delta,
         lira=_told(lira),
         observer=_told(found.belief),
-        rank_correlation=_rank_correlation(likelihoods[: len(members)], found.ranks()),
+        rank_correlation=rank_correlation(likelihoods[: len(members)], found.ranks()),
         surer=int(np.sum(lira > found.belief)),
     )
 
 
 def _told(beliefs: NDArray[np.float64]) -> tuple[float, ...]:
     return tuple(np.round(beliefs, BELIEF_DIGITS).tolist())
-
-
-def _rank_correlation(first: NDArray[np.float64], second: NDArray[np.float64]) -> float | None:
-    """Spearman's; None where either does not vary."""
-    ranks = rankdata(first), rankdata(second)
-    if min(one.std() for one in ranks) == 0:
-        return None
-    return float(np.corrcoef(*ranks)[0, 1])

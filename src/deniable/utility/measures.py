@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, fields
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from deniable.results.frontier_result import LOWER_IS_BETTER
+from deniable.tradeoff import ranks
 from deniable.training.together import TrainedTogether
 from deniable.utility.parts import Parts
 
@@ -155,5 +155,5 @@ def _area(scores: Floats, positive: NDArray[np.bool_]) -> Floats:
     yes, no = int(positive.sum()), int((~positive).sum())
     if not yes or not no:
         return np.full(len(scores), np.nan)
-    ranks = rankdata(scores, axis=1)[:, positive].sum(1)
-    return np.asarray((ranks - yes * (yes + 1) / 2) / (yes * no))
+    sums = np.apply_along_axis(ranks, 1, scores)[:, positive].sum(1)
+    return np.asarray((sums - yes * (yes + 1) / 2) / (yes * no))

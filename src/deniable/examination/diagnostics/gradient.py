@@ -9,7 +9,8 @@ from deniable.examination.diagnostics.candidates import ACCUMULATED
 from deniable.examination.diagnostics.p_values import any_of, student
 from deniable.examination.diagnostics.trial_evidence import Diagnosis, Evidence
 from deniable.examination.residuals import DIRECTIONS
-from deniable.examination.updates.update_rules import Rule, rank_correlation
+from deniable.examination.updates.update_rules import Rule
+from deniable.tradeoff import rank_correlation
 
 __all__ = [
     "FOLLOWS",
@@ -274,7 +275,7 @@ def updates(evidence: Evidence) -> Diagnosis:
 
 def _order_by_step(rates: Array, lengths: Array) -> float:
     """The mean rank correlation of rates and lengths over the trainings, of every step."""
-    found = [rank_correlation(one, other) for one, other in zip(rates.T, lengths.T, strict=True)]
+    found = [rank_correlation(one, other) or 0.0 for one, other in zip(rates.T, lengths.T, strict=True)]
     return abs(float(np.mean(found)))
 
 

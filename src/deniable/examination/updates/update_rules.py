@@ -9,16 +9,14 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
-from scipy.stats import rankdata
 from torch import Tensor
 
 from deniable.examination.recomputation import RecomputedSteps
 from deniable.examination.thinned import thin, thin_steps
 from deniable.examination.trainer import WatchedTraining
 from deniable.examination.updates.optimizer_rules import RULES, USUAL_RULES, OptimizerRule
+from deniable.tradeoff import rank_correlation
 
 __all__ = [
     "TOLERANCE",
@@ -29,7 +27,6 @@ __all__ = [
     "is_adaptive",
     "is_linear",
     "moves_largest",
-    "rank_correlation",
     "yielded_gradients",
 ]
 
@@ -133,16 +130,9 @@ def _scaled_by(moves: list[Tensor], applied: list[Tensor], clean: list[Tensor]) 
         there = (noisy[0] != 0) & (true[0] != 0) & (move[0] != 0)
         if int(there.sum()) >= RANKED:
             factors = (move[0] / noisy[0]).abs()[there].numpy()
-            orders = [abs(rank_correlation(factors, v[0].abs()[there].numpy())) for v in (true, noisy)]
+            orders = [abs(rank_correlation(factors, v[0].abs()[there].numpy()) or 0.0) for v in (true, noisy)]
             found.append(orders[0] > IN_ORDER and 1 - orders[0] < 0.1 * (1 - orders[1]))
     return bool(found) and all(found)
-
-
-def rank_correlation(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
-    """Spearman's; 0 where one of them is constant."""
-    if np.ptp(x) == 0 or np.ptp(y) == 0:
-        return 0.0
-    return float(np.corrcoef(rankdata(x), rankdata(y))[0, 1])
 
 
 def moves_largest(moves: list[Tensor], applied: list[Tensor], weights: list[Tensor]) -> bool:

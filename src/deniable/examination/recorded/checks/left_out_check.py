@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import mannwhitneyu
 
 from deniable.examination.diagnostics.p_values import any_of
 from deniable.examination.recorded.checks.outcomes import LESS, UNKNOWN
@@ -30,6 +29,8 @@ def left_out_check(record: RunRecord, level: float) -> RunCheck | None:
     ).reshape(-1, 2)
     if not len(left_out):
         return None
+    from scipy.stats import mannwhitneyu  # noqa: PLC0415 (a third of a second, and few trainings leave a batch out)
+
     p_values = np.array([float(mannwhitneyu(left_out[:, at], used[:, at]).pvalue) for at in range(2)])
     p_value = any_of(p_values)
     seen = f"{len(left_out):,} batches were drawn and no step was taken with them"

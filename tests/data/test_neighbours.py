@@ -161,3 +161,11 @@ def test_bad_arguments_are_refused() -> None:
         most_dissimilar(data(np.zeros((3, 2))), table, "replace", measure="cosine")
     with pytest.raises(ValueError, match="at most 0"):
         most_dissimilar(table, table.take(np.arange(0)), "replace")
+
+
+@pytest.mark.parametrize(("pixels", "height"), [(3.0, 8), (0.1, 5)])
+def test_images_without_structural_similarity_have_another_usual_measure(pixels: float, height: int) -> None:
+    """Standardised pixels, and images smaller than its window: once an error about the range of pixels."""
+    images = data(np.abs(np.random.default_rng(0).normal(0, pixels, (6, height, height))))
+    found = most_dissimilar(images, None, "add-remove")[0]
+    assert found.record == naive_records(images, "euclidean", 1, 1)[0].record

@@ -14,7 +14,7 @@ from deniable.campaigns.provenance import no_source
 from deniable.campaigns.setup import CalibratedBy, Ground
 from deniable.checks import whole
 from deniable.data import Dataset, most_dissimilar
-from deniable.data.neighbours import USUAL_MEASURE, Neighbour
+from deniable.data.neighbours import Neighbour, usual_measure
 from deniable.data.sampled_neighbours import likely_dissimilar, too_many_pairs
 from deniable.engines import Campaign, Engine, Local, play_missing
 from deniable.engines.blocks import Certain, arrays_of
@@ -144,7 +144,7 @@ def choose_neighbours(
 ) -> tuple[Neighbours, dict[str, Any]]:
     """D with its most dissimilar neighbour, and where they come from; too many pairs are searched by sample."""
     inside, outside = parts
-    compared = measure or USUAL_MEASURE[inside.kind]
+    compared = measure or usual_measure(inside, outside)
     origin: dict[str, Any] = {"records": len(inside), "measure": compared}
     if too_many_pairs(inside, outside, adjacency, compared):
         found = likely_dissimilar(inside, outside, adjacency, measure=compared, seed=seed, progress=progress)

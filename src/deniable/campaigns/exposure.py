@@ -29,6 +29,7 @@ from deniable.checks import probability
 from deniable.data.dataset import Dataset
 from deniable.data.dissimilarity import MEASURES, find_measure
 from deniable.data.neighbours import PairSweep, cores
+from deniable.data.ssim import are_pixels
 from deniable.mechanisms import Adjacency, Training
 from deniable.scores import privacy_loss
 from deniable.tradeoff import rank_correlation, ranks
@@ -253,7 +254,7 @@ def rank_correlations(exposed: Exposure, data: Dataset, seed: int = 0) -> dict[s
 
 
 def _correlation(places: Array, measure: str, data: Dataset, compared: NDArray[np.float32]) -> float | None:
-    if measure == "ssim" and data.kind != "image":
+    if measure == "ssim" and not are_pixels(data.features):
         return None
     if measure == "cosine" and not data.features.reshape(len(data), -1).any(1).all():
         return None

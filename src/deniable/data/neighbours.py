@@ -17,9 +17,19 @@ from deniable.checks import whole
 from deniable.data.dataset import Dataset, Kind
 from deniable.data.dissimilarity import Array, Kernel, Measure, find_measure
 from deniable.data.files import extra
+from deniable.data.ssim import are_pixels
 from deniable.mechanisms import Adjacency
 
-__all__ = ["Neighbour", "PairSweep", "Progress", "cores", "extreme_pairs", "least_dissimilar", "most_dissimilar"]
+__all__ = [
+    "Neighbour",
+    "PairSweep",
+    "Progress",
+    "cores",
+    "extreme_pairs",
+    "least_dissimilar",
+    "most_dissimilar",
+    "usual_measure",
+]
 
 Progress = Callable[[int, int], None]
 """Called with (blocks done, blocks in all)."""
@@ -29,7 +39,14 @@ T = TypeVar("T")
 
 PANEL_ROWS, PANEL_BYTES = 1024, 128 << 20
 BLOCK_ROWS, BLOCK_BYTES = 256, 32 << 20
-USUAL_MEASURE: dict[Kind, str] = {"image": "ssim", "binary": "hamming", "table": "manhattan"}
+_USUAL_MEASURE: dict[Kind, str] = {"image": "ssim", "binary": "hamming", "table": "manhattan"}
+
+
+def usual_measure(inside: Dataset, outside: Dataset | None = None) -> str:
+    """The one that Bernau 2021 (Section 6.1) found best; euclidean for images for which ssim is not defined."""
+    both = [inside] if outside is None else [inside, outside]
+    unlike = inside.kind == "image" and not all(are_pixels(data.features) for data in both)
+    return "euclidean" if unlike else _USUAL_MEASURE[inside.kind]
 
 
 @dataclass(frozen=True)
@@ -58,8 +75,9 @@ def most_dissimilar(
     largest sum of d(x, y) over the other y in D, Eq. 9; `outside` is not used.
 
     The measure, if none is named, is the one that Bernau 2021 (Section 6.1) found best: ssim for images, hamming for
-    bits, manhattan for tables. The result is that of comparing pair by pair in double precision; of equals, the one
-    that comes first in D, then in U \\ D, is taken. It does not depend on `workers` (threads, default one a core).
+    bits, manhattan for tables; euclidean for images that are standardised, or too small for ssim. The result is that of
+    comparing pair by pair in double precision; of equals, the one that comes first in D, then in U \\ D, is taken. It
+    does not depend on `workers` (threads, default one a core).
     Memory beyond the data: at most 128 MB, and about 64 MB a worker.
     """
     return _search(inside, outside, adjacency, measure=measure, count=count, workers=workers, progress=progress, sign=1)
@@ -99,7 +117,7 @@ def _search(
         raise ValueError("outside must be the records of U \\ D for adjacency 'replace', got None")
     others = outside if replace and outside is not None else inside
     _check_sizes(inside, others, whole("count", count), replace)
-    chosen = find_measure(measure or USUAL_MEASURE[inside.kind])
+    chosen = find_measure(measure or usual_measure(inside, outside))
     sweep = PairSweep(chosen, inside.features, others.features, _workers(workers), progress or _silent)
     return extreme_pairs(sweep, count, sign) if replace else _extreme_records(sweep, count, sign)
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-__all__ = ["StructuralKernel", "negative_ssim"]
+__all__ = ["StructuralKernel", "are_pixels", "negative_ssim"]
 
 Array = NDArray[np.floating]
 
@@ -33,6 +33,15 @@ def negative_ssim(x: Array, y: Array) -> NDArray[np.float64]:
     structure = (2 * covariance + C2) / (var_p + var_q + C2)
     similarity: NDArray[np.float64] = (luminance * structure).mean(axis=-1)
     return -similarity
+
+
+def are_pixels(records: Array) -> bool:
+    """Whether structural similarity is defined for these: images that are large enough, with pixels from 0 to 1."""
+    try:
+        _check_images(records)
+    except ValueError:
+        return False
+    return True
 
 
 def _check_images(images: Array) -> Array:

@@ -26,7 +26,7 @@ from deniable.campaigns.setup import least_noise, usual_model
 from deniable.comparison.repeat_measures import advantages
 from deniable.comparison.trained import Weights, members_of, non_members_of, trained_model
 from deniable.data import Dataset, load, split
-from deniable.data.neighbours import USUAL_MEASURE, Neighbour, cores, least_dissimilar, most_dissimilar
+from deniable.data.neighbours import Neighbour, cores, least_dissimilar, most_dissimilar, usual_measure
 from deniable.engines import Campaign, Engine, Local, play_missing, resume_store
 from deniable.evidence.measured import Errors, belief_in_truth
 from deniable.evidence.sensitivity import epsilon_of_shift, largest_shift
@@ -201,7 +201,7 @@ def _neighbours(drawn: Drawn, adjacency: Adjacency, rank: int) -> tuple[Neighbou
     found = _extremes(drawn, adjacency, rank >= 0)[rank if rank >= 0 else -1 - rank]
     universe = drawn.universe
     origin = {"data": drawn.data, "data_sha256": universe.sha256, "records": drawn.records}
-    return exchange_records(*drawn.parts, found), {**origin, "measure": USUAL_MEASURE[universe.kind], **asdict(found)}
+    return exchange_records(*drawn.parts, found), {**origin, "measure": usual_measure(universe), **asdict(found)}
 
 
 def summary(played: Played) -> GameSummary:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -195,6 +196,83 @@ class BareLayer(Run):
 class SomeSteps(Run):
     def noise(self) -> Sums:
         return {name: n * (self.step % 2) for name, n in super().noise().items()}
+
+
+class OneSeed(Run):
+    """The generator starts anew for every layer, so that layers begin with the same numbers."""
+
+    def noise(self) -> Sums:
+        shapes = {name: p.shape for name, p in self.model.named_parameters()}
+        return {
+            name: CLIP * torch.randn(shape, generator=torch.Generator().manual_seed(100 + self.step))
+            for name, shape in shapes.items()
+        }
+
+
+class AcrossTheSum(Run):
+    """The noise along the clipped sum is taken away, so that its direction stays."""
+
+    def noise(self) -> Sums:
+        noise = super().noise()
+        along = sum(float((noise[name] * g).sum()) for name, g in self.clean.items())
+        share = along / sum(float(g.square().sum()) for g in self.clean.values())
+        return {name: n - share * self.clean[name] for name, n in noise.items()}
+
+
+class AcrossTheRecords(Run):
+    """Likewise along every record's own gradient."""
+
+    def noise(self) -> Sums:
+        noise, each = super().noise(), self.gradients()
+        basis = torch.linalg.qr(torch.cat([g.flatten(1) for g in each.values()], 1).T)[0]
+        flat = torch.cat([noise[name].flatten() for name in each])
+        left = flat - basis @ (basis.T @ flat) + 0.1 * basis @ torch.randn(basis.shape[1], generator=self.random)
+        parts = left.split([noise[name].numel() for name in each])
+        return {name: part.view_as(noise[name]) for name, part in zip(each, parts, strict=True)}
+
+
+class ByValue(Run):
+    def total(self) -> Sums:
+        return {name: g.clamp(-CLIP, CLIP).sum(0) for name, g in self.gradients().items()}
+
+
+class OneClassMore(Run):
+    """Clipped gradients of one class count three times: they are like those of its records that were not drawn."""
+
+    def factors(self, norms: Tensor, _: str) -> Tensor:
+        return super().factors(norms, _) * torch.where(self.y == 2, 3.0, 1.0)
+
+
+class ScaledLoss(Run):
+    """The loss is divided by a public number before its gradients are clipped."""
+
+    def network(self) -> nn.Module:
+        self.data.tensors[0].mul_(2)
+        self.data.tensors[1].clamp_(max=1)
+        return super().network()
+
+    def gradients(self) -> Sums:
+        return {name: g / 8 for name, g in super().gradients().items()}
+
+
+class LargerNorm(Run):
+    """Clipped at four times the claimed norm; the noise is that of the claimed one."""
+
+    def factors(self, norms: Tensor, _: str) -> Tensor:
+        return (4 * CLIP / norms).clamp(max=1)
+
+
+class LargerNormAndNoise(LargerNorm):
+    def noise(self) -> Sums:
+        return {name: 4 * n for name, n in super().noise().items()}
+
+
+class Cosine(Run):
+    """A schedule of a user's own, one step late, as the loss falls."""
+
+    def move(self) -> None:
+        super().move()
+        self.optimizer.param_groups[0]["lr"] = 0.15 * (1 + math.cos(math.pi * self.step / self.steps))
 
 
 class RootOfSize(Run):
@@ -587,6 +665,12 @@ class Decay(Run):
         (NoNoise, "there is no noise"),
         (BareLayer, "no noise on 0.weight"),
         (SomeSteps, "no noise in 12 of 24 steps, first in step 1"),
+        (OneSeed, "same number of noise is on several weights"),
+        (AcrossTheSum, "along the clipped sum the noise has only"),
+        (AcrossTheRecords, "along the records' gradients the noise has only 0.[12]"),
+        (ByValue, "every number of a gradient is clipped on its own"),
+        (LargerNorm, "clipped at 4(.1)? x the clipping norm, with too little noise"),
+        (OneClassMore, "some record's share is above"),
         (RootOfSize, "root of the batch's own size"),
         (Uniform, "not Gaussian: it looks cut off or uniform"),
         (SparseNoise, "no noise on about 3.% of the weights"),
@@ -638,6 +722,9 @@ def test_a_mutation_is_violated_with_its_cause(mutation: Callable[[], Run], caus
         (Run, "consistent"),
         (Averaged, "consistent"),
         (Schedule, "consistent"),
+        (Cosine, "consistent"),
+        (ScaledLoss, "other recipe"),
+        (LargerNormAndNoise, "other recipe"),
         (Decay, "other recipe"),
         (NamedWeights, "consistent"),
         (Accumulated, "other recipe"),

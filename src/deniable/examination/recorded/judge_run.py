@@ -17,6 +17,7 @@ from deniable.examination.recorded.checks.gradient_checks import gradient_check
 from deniable.examination.recorded.checks.inputs_check import inputs_check
 from deniable.examination.recorded.checks.left_out_check import left_out_check
 from deniable.examination.recorded.checks.move_checks import moves_check, rates_check
+from deniable.examination.recorded.checks.noise_along_gradients import along_check
 from deniable.examination.recorded.checks.noise_checks import (
     SCALED,
     NoiseSizes,
@@ -43,8 +44,8 @@ __all__ = ["CONFIDENCE_OF_A_RUN", "judge_run"]
 
 CONFIDENCE_OF_A_RUN = 0.999
 """A run as claimed is found at fault once in a thousand; faults in a few dozen steps are seen far beyond that."""
-CHECKS = 7
-"""That rest on chance: noise, its layers, its shape, that of other steps, the gradient, independent steps, sampling."""
+CHECKS = 8
+"""That rest on chance: noise (all, layers, shape, along gradients, other steps), gradient, independence, sampling."""
 _NOT_SHOWN = (
     "whether public values such as the learning rate, or the records as they are loaded (their scale, the choice of "
     "features, weights of classes) were made from the records",
@@ -209,6 +210,7 @@ def _gradient_and_noise_checks(
     yield gradient
     if gradient.outcome == AS_CLAIMED and noise.ratio > _BARE:
         yield independent
+        yield along_check(record, claimed, level)
     size = _hint_adjacency(noise.check(record, level), claimed, noise.ratio)
     shape = (
         shape_check(record, claimed, level) if gradient.outcome == AS_CLAIMED and not noise.is_bare_in_steps else None
@@ -216,7 +218,8 @@ def _gradient_and_noise_checks(
     if shape is not None and shape.outcome == LESS and noise.ratio > _BARE:  # its size varies otherwise, too
         yield shape
         return
-    yield size
+    if gradient.outcome != LESS or not odd or noise.ratios.min() < 1:  # else the gradient is in it
+        yield size
     if gradient.outcome == AS_CLAIMED:
         told = layers, shape if noise.p_value() >= level else None
         yield from (check for check in told if check is not None)

@@ -17,6 +17,10 @@ _FLOAT = 2e-7
 """The rounding of one float32 number."""
 _COMPARED = 1000
 """So many are compared with each other: of more, some agree by chance."""
+_DENSE = 0.05
+"""Root mean squares that as many numbers as are compared may cover: of normal ones 2 % agree then by chance."""
+_TURN = 16
+"""So many of a parameter at once."""
 
 
 class NumberCounts(msgspec.Struct, frozen=True, array_like=True):
@@ -28,7 +32,7 @@ class NumberCounts(msgspec.Struct, frozen=True, array_like=True):
     residual_edge: int
     """As large as the largest residual, to rounding: more than one where the noise is cut off."""
     repeated: int
-    """Of the first residuals that are not bare, those that come again, to rounding."""
+    """Of the first residuals of every parameter that are not bare, those that come again, to rounding."""
     applied_edge: int
     """As large as the largest applied number: more than one where the noisy sum is cut off."""
     zeros: int
@@ -55,7 +59,7 @@ def count_numbers(applied: Sequence[Tensor], clean: Sequence[Tensor], centred: b
         numbers=len(a),
         bare=int(((a - c).abs() <= near).sum()),
         residual_edge=_edge((a - c).abs(), near),
-        repeated=_count_repeats((a - c)[:_COMPARED], _near_of_noise(a - c, largest)),
+        repeated=_count_repeats(_first_numbers([x - y for x, y in pairs]), _near_of_noise(a - c, largest)),
         applied_edge=_edge(a.abs(), near),
         zeros=int((a == 0).sum()),
         kept_by_clean=_is_sorted(a, c) or (any(bool((x == 0).any()) for x, _ in pairs) and _each_sorted(pairs)),
@@ -76,11 +80,21 @@ def _near_of_noise(residual: Tensor, largest: float) -> float:
     return max(_ROUNDING * float(residual.abs().max()), _FLOAT * largest) if len(residual) else 0.0
 
 
+def _first_numbers(parts: Sequence[Tensor]) -> Tensor:
+    """`_COMPARED` of them, by turns from each part: noise of one seed is alike where parameters begin."""
+    heads = [part[:_COMPARED] for part in parts]
+    turns = torch.cat([torch.arange(len(head)) // _TURN for head in heads])
+    return torch.cat(heads).cpu()[turns.argsort(stable=True)[:_COMPARED]]
+
+
 def _edge(sizes: Tensor, near: float) -> int:
     return int((sizes >= sizes.max() - near).sum()) if len(sizes) else 0
 
 
 def _count_repeats(values: Tensor, near: float) -> int:
+    """0 where so many numbers agree by chance, since little of the noise is left above the rounding of gradients."""
+    if len(values) * near > _DENSE * float(values.square().mean().sqrt()):
+        return 0
     return int((values[values.abs() > near].sort().values.diff() <= near).sum())
 
 

@@ -23,14 +23,17 @@ from torch import Tensor
 from deniable.examination.recorded.class_counts import POWERS, class_of, weights_by_counts
 
 __all__ = [
+    "MULTIPLES",
     "SHARES",
     "THRESHOLDS",
     "WAYS_TO_SUM",
+    "Multiplied",
     "RecordGradients",
     "RecordProducts",
     "RecordShares",
     "fit_shares",
     "products_of_norms",
+    "products_of_records",
     "products_of_ways",
     "shorten",
 ]
@@ -46,11 +49,14 @@ WAYS_TO_SUM = (
     "less the mean",
     "by class",
     "squared norm",
+    "by value",
     *_BY_COUNTS,
 )
 """Gradients below a threshold are not clipped; the batch's mean is taken away first; they are weighted by how rare
-their class is in the batch, divided by their squared norm, or, before they are clipped, weighted by how rare their
-class is among all records."""
+their class is in the batch, divided by their squared norm, clipped number by number, or, before they are clipped,
+weighted by how rare their class is among all records."""
+MULTIPLES = tuple(0.001 * 1.5**at for at in range(25))
+"""Of the loss and of the clipping norm, up to 17."""
 _NUMBERS_HELD = 2**22
 """Of all records of a batch together."""
 _MOST_RECORDS = 128
@@ -71,6 +77,11 @@ class RecordShares(msgspec.Struct, frozen=True):
     """The dimension outside."""
     beyond: tuple[float, ...]
     """Within that space: the distance from the nearest sum of shares of at most each of `SHARES`."""
+
+
+Multiplied = tuple[float, ...]
+"""For each of `MULTIPLES` of the loss, then of the clipping norm, how much nearer the sum is to what was applied, in
+squared lengths."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +122,20 @@ class RecordProducts(TypedDict, total=False):
 
     ways: tuple[tuple[float, float], ...]
     norms: tuple[tuple[float, float], ...]
+    multiplied: Multiplied
     shares: RecordShares | None
+
+
+def products_of_records(
+    gradients: RecordGradients, residual: Tensor, clip: float, items: Sequence[Any], counts: Tensor | None
+) -> RecordProducts:
+    """All of them, at one step."""
+    return {
+        "ways": products_of_ways(gradients, residual, clip, items, counts),
+        "norms": products_of_norms(gradients, residual, clip),
+        "multiplied": _gains_of_multiples(gradients, residual, clip),
+        "shares": fit_shares(gradients, residual, clip),
+    }
 
 
 def fit_shares(gradients: RecordGradients, residual: Tensor, clip: float) -> RecordShares | None:
@@ -145,13 +169,17 @@ def products_of_ways(
     factors = gradients.clipped_factors(clip)
     kept = [torch.where(gradients.norms <= most * clip, 1 - factors, 0.0) for most in THRESHOLDS]
     centred = _centred_sum(gradients, clip) if gradients.places is None else factors @ gradients.values
-    less_mean = (centred - factors @ gradients.values).double()
+    clean = factors @ gradients.values
+    others = [(total - clean).double() for total in (centred, gradients.values.clamp(-clip, clip).sum(0))]
+    less_mean, by_value = ((shorten(more @ residual), shorten(more @ more)) for more in others)
     in_batch, *by_counts = _by_classes(gradients, clip, items, counts)
     by_square = clip / gradients.norms.clamp(min=1e-6).square() - factors
     return (
         *_products(gradients, residual, torch.stack(kept)),
-        (shorten(less_mean @ residual), shorten(less_mean @ less_mean)),
-        *_products(gradients, residual, torch.stack([in_batch, by_square, *by_counts])),
+        less_mean,
+        *_products(gradients, residual, torch.stack([in_batch, by_square])),
+        by_value,
+        *_products(gradients, residual, torch.stack(by_counts)),
     )
 
 
@@ -162,6 +190,17 @@ def products_of_norms(gradients: RecordGradients, residual: Tensor, clip: float)
     norms = [(squares.sum(0) - squares[some].sum(0)).clamp(min=0.0).sqrt() for some in left_out]
     factors = torch.stack([(clip / norm.clamp(min=1e-12)).clamp(max=1.0) for norm in norms])
     return _products(gradients, residual, factors - gradients.clipped_factors(clip))
+
+
+def _gains_of_multiples(gradients: RecordGradients, residual: Tensor, clip: float) -> Multiplied:
+    """Gradients of the loss times a number, each clipped then; or clipped at the norm times a number."""
+    limits = (clip / gradients.norms.clamp(min=1e-12)).double()
+    each = torch.tensor(MULTIPLES).to(limits)[:, None]
+    factors = torch.cat([torch.minimum(each, limits), (each * limits).clamp(max=1.0)])
+    more = factors - gradients.clipped_factors(clip)
+    values = gradients.values.double()
+    along, squares = more @ (values @ residual.to(values)), ((more @ (values @ values.T)) * more).sum(1)
+    return tuple(shorten(one, 6) for one in 2 * along - squares)
 
 
 def _products(gradients: RecordGradients, residual: Tensor, more: Tensor) -> tuple[tuple[float, float], ...]:

@@ -32,13 +32,7 @@ from deniable.examination.recorded.initial_weights import InitialFinding, what_w
 from deniable.examination.recorded.left_out_batches import LeftOutBatches
 from deniable.examination.recorded.number_counts import are_centred, count_numbers
 from deniable.examination.recorded.other_records import OtherRecords, mean_figures
-from deniable.examination.recorded.record_shares import (
-    RecordProducts,
-    fit_shares,
-    products_of_norms,
-    products_of_ways,
-    shorten,
-)
+from deniable.examination.recorded.record_shares import RecordProducts, products_of_records, shorten
 from deniable.examination.recorded.recording import Recording, RunEnd, RunStart, StepTaken
 from deniable.examination.recorded.run_record import (
     UNEXPLAINED_MOVE,
@@ -312,11 +306,7 @@ class RunWatcher:
         residual = self._residual(gradients, divisor, sums)
         each, clip = sums.gradients, self._optimizer.clip
         residual = residual if each.places is None else residual[each.places.to(residual.device)]
-        return {
-            "ways": products_of_ways(each, residual, clip, items, self._counts),
-            "norms": products_of_norms(each, residual, clip),
-            "shares": fit_shares(each, residual, clip),
-        }
+        return products_of_records(each, residual, clip, items, self._counts)
 
     def _residual(self, gradients: list[Tensor], divisor: float, sums: BatchSums) -> Tensor:
         """At the weights that are looked at."""

@@ -21,12 +21,16 @@ Array = NDArray[np.float64]
 LOSSES = ("the loss of its batch", "the loss of all records")
 ACCURACIES = ("the accuracy on its batch", "the accuracy on all records")
 CLEAN_LENGTH = "the length of the clean gradient"
+NORMS = tuple(f"the {which} norm of its batch's gradients" for which in ("mean", "median", "largest"))
 _RARE = 1e-6
 """A coincidence of smaller probability is none."""
 _LEFT = 1e-5
 """Of a series' spread: what is left is rounding, so that it is known without the records."""
 _FEWEST = 6
 """Steps beyond the fitted numbers."""
+_MOST = 0.6
+"""The share of the steps in which a schedule is smooth; the rest is about its corners, as where a warm-up ends."""
+_FIGURES = (*LOSSES, *ACCURACIES, CLEAN_LENGTH, *NORMS)
 
 
 def figure_that_explains(record: RunRecord, series: Array, least: float, *, of_released: bool) -> str:
@@ -40,6 +44,8 @@ def figure_that_explains(record: RunRecord, series: Array, least: float, *, of_r
     of = {step.number: step for step in record.steps}
     with np.errstate(divide="ignore", invalid="ignore"):
         released = [np.log(np.array(record.lengths, dtype=float))] if of_released else []
+        if any(_is_schedule(one) for one in (series, np.log(series))):
+            return ""
         for name, figure in step_figures(map(of.get, range(len(series)))).items():
             for of_series, of_figure in ((series, figure), (np.log(series), np.log(figure))):
                 for lag in (0, 1):
@@ -49,13 +55,33 @@ def figure_that_explains(record: RunRecord, series: Array, least: float, *, of_r
 
 
 def step_figures(steps: Iterable[ExaminedStep | None]) -> dict[str, Array]:
-    """`LOSSES`, `ACCURACIES`, `CLEAN_LENGTH`, (steps,) each; nan for a step not examined, or what was not kept."""
-    rows = [_figures_of_step(step) if step is not None else (None,) * 5 for step in steps]
-    return dict(zip((*LOSSES, *ACCURACIES, CLEAN_LENGTH), np.array(rows, dtype=float).reshape(-1, 5).T, strict=True))
+    """Of each of `_FIGURES` (steps,) values; nan for a step not examined, or what was not kept."""
+    rows = [_figures_of_step(step) if step is not None else (None,) * len(_FIGURES) for step in steps]
+    return dict(zip(_FIGURES, np.array(rows, dtype=float).reshape(-1, len(_FIGURES)).T, strict=True))
 
 
 def _figures_of_step(step: ExaminedStep) -> tuple[float | None, ...]:
-    return step.loss, step.data_loss, step.accuracy, step.data_accuracy, max(step.clean, 0.0) ** 0.5
+    norms = (*(step.usual_norms or (None, None)), step.longest)
+    return step.loss, step.data_loss, step.accuracy, step.data_accuracy, max(step.clean, 0.0) ** 0.5, *norms
+
+
+def _is_schedule(series: Array) -> bool:
+    """Whether spans in which time and the last two values give the next one make up most of a series.
+
+    Lines, powers, waves and decays, one after the other; or few changes, of which only their times can tell.
+    """
+    number = np.arange(1.0, len(series) + 1)
+    known = (*(number**power for power in (0, 1, 2, -0.5, -1)), _later(series, 1), _later(series, 2))
+    rows = np.array([series, *known]).T[2:]
+    if not np.isfinite(rows).all() or (np.diff(series) != 0).sum() <= len(series) // 8:
+        return bool(np.isfinite(rows).all())
+    size, spread, told = len(known) + 1 + _FEWEST, np.ptp(series), np.zeros(len(rows), dtype=bool)
+    for start in range(0, len(rows) - size + 1, max(1, len(rows) // 128)):
+        span = rows[start : start + size]
+        scaled = span[:, 1:] / np.maximum(np.linalg.norm(span[:, 1:], axis=0), 1e-300)
+        left = span[:, 0] - scaled @ np.linalg.lstsq(scaled, span[:, 0], rcond=1e-13)[0]
+        told[start : start + size] |= np.abs(left).max() <= _LEFT * spread and bool((np.diff(span[:, 0]) != 0).all())
+    return bool(told.sum() >= _MOST * len(series))
 
 
 def _later(series: Array, steps: int) -> Array:

@@ -11,10 +11,12 @@ from scipy.special import fdtrc, ndtr, stdtr
 
 from deniable.examination.diagnostics.p_values import any_of, normal
 from deniable.examination.recorded.checks.largest_share import LargestShare
+from deniable.examination.recorded.checks.multiples import multiplied_sums
 from deniable.examination.recorded.checks.noise_checks import NoiseSizes, own_size_check
 from deniable.examination.recorded.checks.outcomes import AS_CLAIMED, LESS, OTHER, ROUNDING, UNKNOWN
 from deniable.examination.recorded.checks.step_lengths import step_sigmas
-from deniable.examination.recorded.record_shares import THRESHOLDS, WAYS_TO_SUM
+from deniable.examination.recorded.checks.way_texts import LEFT_OUT, TEXTS_OF_WAYS
+from deniable.examination.recorded.record_shares import WAYS_TO_SUM
 from deniable.examination.recorded.run_record import (
     VECTORS,
     ExaminedStep,
@@ -76,8 +78,9 @@ def gradient_check(record: RunRecord, claimed: Training, level: float) -> RunChe
     candidates = sorted(
         (
             *_all_candidates(record, units, level),
+            *_multiplied_sums(record, units, NoiseSizes.of(record, claimed).ratio),
             *_of_shares(record, units, shares, level),
-            *_absent_record(record, units, level),
+            *(_absent_record(record, units, level) if shares.p_value >= level else ()),
         ),
         key=lambda one: one.distance,
     )
@@ -202,6 +205,13 @@ def _sum_clipped(record: RunRecord, units: list[Array]) -> Iterator[_Candidate]:
         left = [applied - factor * _WHOLE for factor in factors]
         distance = sum(float(one @ u[:3, :3] @ one) for one, u in zip(left, units, strict=True))
         yield _Candidate(distance + _FITTED, LESS, text, margin=_BETTER)  # shorter gradients of any kind are like it
+
+
+def _multiplied_sums(record: RunRecord, units: list[Array], noise: float) -> Iterator[_Candidate]:
+    """Applied = the clipped sum for a multiple of loss or norm, which is fitted; other short ones are like it."""
+    claim = float(sum(u[0, 0] for u in units))
+    for gained, outcome, text in multiplied_sums(record, noise):
+        yield _Candidate(claim - gained + _FITTED + _BETTER, outcome, text, margin=_BETTER)
 
 
 _WHOLE = np.array([0.0, 1.0, 1.0])
@@ -344,17 +354,11 @@ def _ways_p_value(steps: tuple[ExaminedStep, ...]) -> float:
 def _other_sums(record: RunRecord, units: list[Array], level: float) -> Iterator[_Candidate]:
     """Applied = the records' gradients summed in one of `WAYS_TO_SUM`, or clipped by a norm without some parameters."""
     claim = float(sum(u[0, 0] for u in units))
-    texts = *_TEXTS_OF_WAYS, *(_LEFT_OUT.format(name) for name in (*record.names, "all biases and other vectors"))
+    texts = *TEXTS_OF_WAYS, *(LEFT_OUT.format(name) for name in (*record.names, "all biases and other vectors"))
     shown = _ways_p_value(record.steps) < level
     for text, (along, length) in zip(texts, _more_of_ways(record.steps), strict=False):
         if length > 0:
             yield _Candidate(claim - 2 * along + length + _FITTED, LESS, text, gain=0.0 if shown else _BETTER)
-
-
-_LEFT_OUT = (
-    "the norm that clips leaves out {}, so that a record's gradient is longer than the clipping norm: clip the norm "
-    "over all layers"
-)
 
 
 def _along_absent(record: RunRecord) -> Array:
@@ -382,24 +386,6 @@ def _absent_record(record: RunRecord, units: list[Array], level: float) -> Itera
         f"{record.absent[most][0]:,}): use the drawn records alone"
     )
     yield _Candidate(float(sum(u[0, 0] for u in units) - found[most] ** 2), LESS, text, gain=0.0)
-
-
-_MIXED = "so that one record's share depends on other records of its batch"
-_TEXTS_OF_WAYS = (
-    *(
-        f"gradients of up to {most:g} x the clipping norm are not clipped, longer ones are: clip every gradient "
-        "that is longer than the norm"
-        for most in THRESHOLDS
-    ),
-    f"the batch's mean gradient is taken from every record's before it is clipped, {_MIXED}: clip every record's own",
-    f"records are weighted by how rare their class is in the batch, {_MIXED}: give all the same weight",
-    "every gradient is divided by its squared norm, so that one shorter than the clipping norm is made longer, without "
-    "limit: divide by the norm, and only where it is above the clipping norm",
-    *(
-        "classes are weighted by how rare they are among all records, which no noise hides: fix the weights beforehand"
-        for _ in WAYS_TO_SUM[len(THRESHOLDS) + 3 :]
-    ),
-)
 
 
 def _of_shares(record: RunRecord, units: list[Array], shares: LargestShare, level: float) -> Iterator[_Candidate]:

@@ -16,7 +16,7 @@ _MANY = 0.01
 """A share of numbers that is no accident."""
 _ZEROS = 0.05
 """The share of zeros that rounding a noisy gradient to a sixteenth of its noise does not reach."""
-_OFTEN, _COMPARED = 0.2, 1000
+_OFTEN, _COMPARED = 0.05, 1000
 """The share of numbers that come again from which on that is no chance, of so many that are compared."""
 _MOSTLY = 0.5
 """The same of those that have noise, beside others that have none."""
@@ -133,8 +133,8 @@ def _drawn_once(counts: list[NumberCounts]) -> tuple[Outcome, str] | None:
     if inside / len(counts) < _OFTEN and every / len(counts) < _NEARLY_ALL:
         return None
     return LESS, (
-        "the same number of noise is on several weights (it is drawn once for a row or layer, or rounded): draw every "
-        "weight's noise by itself, in full precision"
+        "the same number of noise is on several weights (it is drawn once for a row or layer, from the same seed for "
+        "several layers, or rounded): draw every weight's noise by itself, in full precision"
     )
 
 

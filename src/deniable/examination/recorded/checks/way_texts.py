@@ -1,0 +1,30 @@
+"""What is said of a sum of gradients that is nearer to the applied one than the claimed: one text for each."""
+
+from __future__ import annotations
+
+from deniable.examination.recorded.record_shares import THRESHOLDS, WAYS_TO_SUM
+
+__all__ = ["LEFT_OUT", "TEXTS_OF_WAYS"]
+
+LEFT_OUT = (
+    "the norm that clips leaves out {}, so that a record's gradient is longer than the clipping norm: clip the norm "
+    "over all layers"
+)
+_MIXED = "so that one record's share depends on other records of its batch"
+TEXTS_OF_WAYS = (
+    *(
+        f"gradients of up to {most:g} x the clipping norm are not clipped, longer ones are: clip every gradient "
+        "that is longer than the norm"
+        for most in THRESHOLDS
+    ),
+    f"the batch's mean gradient is taken from every record's before it is clipped, {_MIXED}: clip every record's own",
+    f"records are weighted by how rare their class is in the batch, {_MIXED}: give all the same weight",
+    "every gradient is divided by its squared norm, so that one shorter than the clipping norm is made longer, without "
+    "limit: divide by the norm, and only where it is above the clipping norm",
+    "every number of a gradient is clipped on its own (by value), which does not bound its norm by the clipping norm: "
+    "clip the norm over all numbers",
+    *(
+        "classes are weighted by how rare they are among all records, which no noise hides: fix the weights beforehand"
+        for _ in WAYS_TO_SUM[len(THRESHOLDS) + 4 :]
+    ),
+)

@@ -50,7 +50,7 @@ class OtherRecords:
     def note(self, sums: BatchSums, clip: float, residual: Tensor, variance: float, batch: Collection[int]) -> None:
         """Add a step with these records' gradients; `residual` at the weights that are looked at."""
         each = sums.gradients
-        seen = residual if each.places is None else residual[each.places.to(residual.device)]
+        seen = each.held(residual)
         factors = each.clipped_factors(clip).double()
         absent = np.array([number not in batch for number in self._numbers or ()])
         along = (each.values.double() @ seen.to(each.values.device) * factors).cpu().numpy()

@@ -23,11 +23,9 @@ from torch import Tensor
 from deniable.examination.recorded.class_counts import POWERS, class_of, weights_by_counts
 
 __all__ = [
-    "MULTIPLES",
     "SHARES",
     "THRESHOLDS",
     "WAYS_TO_SUM",
-    "Multiplied",
     "RecordGradients",
     "RecordProducts",
     "RecordShares",
@@ -55,8 +53,6 @@ WAYS_TO_SUM = (
 """Gradients below a threshold are not clipped; the batch's mean is taken away first; they are weighted by how rare
 their class is in the batch, divided by their squared norm, clipped number by number, or, before they are clipped,
 weighted by how rare their class is among all records."""
-MULTIPLES = tuple(0.001 * 1.5**at for at in range(25))
-"""Of the loss and of the clipping norm, up to 17."""
 _NUMBERS_HELD = 2**22
 """Of all records of a batch together."""
 _MOST_RECORDS = 128
@@ -77,11 +73,6 @@ class RecordShares(msgspec.Struct, frozen=True):
     """The dimension outside."""
     beyond: tuple[float, ...]
     """Within that space: the distance from the nearest sum of shares of at most each of `SHARES`."""
-
-
-Multiplied = tuple[float, ...]
-"""For each of `MULTIPLES` of the loss, then of the clipping norm, how much nearer the sum is to what was applied, in
-squared lengths."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +101,10 @@ class RecordGradients:
         """(records,) c_i."""
         return (clip / self.norms.clamp(min=1e-12)).clamp(max=1.0)
 
+    def held(self, values: Tensor) -> Tensor:
+        """Of all weights that are looked at, those at which the gradients are held."""
+        return values if self.places is None else values[self.places.to(values.device)]
+
     @staticmethod
     def places_of(numbers: int, records: int) -> Tensor | None:
         """Which of so many numbers are held of so many records; None for all."""
@@ -122,7 +117,6 @@ class RecordProducts(TypedDict, total=False):
 
     ways: tuple[tuple[float, float], ...]
     norms: tuple[tuple[float, float], ...]
-    multiplied: Multiplied
     shares: RecordShares | None
 
 
@@ -133,7 +127,6 @@ def products_of_records(
     return {
         "ways": products_of_ways(gradients, residual, clip, items, counts),
         "norms": products_of_norms(gradients, residual, clip),
-        "multiplied": _gains_of_multiples(gradients, residual, clip),
         "shares": fit_shares(gradients, residual, clip),
     }
 
@@ -190,17 +183,6 @@ def products_of_norms(gradients: RecordGradients, residual: Tensor, clip: float)
     norms = [(squares.sum(0) - squares[some].sum(0)).clamp(min=0.0).sqrt() for some in left_out]
     factors = torch.stack([(clip / norm.clamp(min=1e-12)).clamp(max=1.0) for norm in norms])
     return _products(gradients, residual, factors - gradients.clipped_factors(clip))
-
-
-def _gains_of_multiples(gradients: RecordGradients, residual: Tensor, clip: float) -> Multiplied:
-    """Gradients of the loss times a number, each clipped then; or clipped at the norm times a number."""
-    limits = (clip / gradients.norms.clamp(min=1e-12)).double()
-    each = torch.tensor(MULTIPLES).to(limits)[:, None]
-    factors = torch.cat([torch.minimum(each, limits), (each * limits).clamp(max=1.0)])
-    more = factors - gradients.clipped_factors(clip)
-    values = gradients.values.double()
-    along, squares = more @ (values @ residual.to(values)), ((more @ (values @ values.T)) * more).sum(1)
-    return tuple(shorten(one, 6) for one in 2 * along - squares)
 
 
 def _products(gradients: RecordGradients, residual: Tensor, more: Tensor) -> tuple[tuple[float, float], ...]:

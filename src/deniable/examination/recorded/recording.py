@@ -9,6 +9,7 @@ from typing import BinaryIO
 import msgspec
 
 from deniable.examination.recorded.initial_weights import InitialFinding
+from deniable.examination.recorded.multiplied_sums import MultipliedSum
 from deniable.examination.recorded.run_record import AbsentRecord, ExaminedStep, RunRecord
 from deniable.results.base import UnreadableError
 
@@ -64,6 +65,7 @@ class RunEnd(msgspec.Struct, frozen=True, kw_only=True, tag="end"):
     final_step: int | None = None
     absent: tuple[AbsentRecord, ...] = ()
     compared_records: int = 0
+    multiplied: tuple[MultipliedSum, ...] = ()
     weights_from_counts: bool = False
     scheduled: bool = False
 
@@ -132,6 +134,7 @@ class Recording:
             final_step=None if self.end is None else self.end.final_step,
             absent=() if self.end is None else self.end.absent,
             compared_records=0 if self.end is None else self.end.compared_records,
+            multiplied=() if self.end is None else self.end.multiplied,
             initial=self.start.initial,
             initial_is_public=self.start.initial_is_public,
             weights_from_counts=self.end is not None and self.end.weights_from_counts,

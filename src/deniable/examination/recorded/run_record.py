@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 
 from deniable.examination.recorded.given_inputs import OtherInputs
 from deniable.examination.recorded.initial_weights import InitialFinding
+from deniable.examination.recorded.multiplied_sums import MultipliedSum
 from deniable.examination.recorded.number_counts import NumberCounts
-from deniable.examination.recorded.record_shares import Multiplied, RecordShares
+from deniable.examination.recorded.record_shares import RecordShares
 
 AbsentRecord = tuple[int, float, float]
 """The number of a record, and over the steps that did not draw it the sums of product and squared length, in variances
@@ -87,7 +88,6 @@ class ExaminedStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Of each of `WAYS_TO_SUM`: residual x what it has more than the clipped sum, and the latter's squared length."""
     norms: tuple[tuple[float, float], ...] = ()
     """The same of sums that are clipped by a norm without one parameter, each in turn, and without all vectors."""
-    multiplied: Multiplied | None = None
     left_out: tuple[LeftOut, ...] = ()
     """Batches that were drawn since the step before, without a step."""
     inputs: OtherInputs = ""
@@ -200,6 +200,8 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Of the records that were looked at in every examined step, those few whose gradients it is most along."""
     compared_records: int = 0
     """How many were looked at."""
+    multiplied: tuple[MultipliedSum, ...] = ()
+    """Of each of `FAMILIES` the best one."""
     initial: InitialFinding = ""
     """What the initial weights have of the records; "" for nothing that was looked for."""
     initial_is_public: bool = False

@@ -30,6 +30,7 @@ from deniable.examination.recorded.class_counts import class_counts, follow_coun
 from deniable.examination.recorded.given_inputs import GivenInputs
 from deniable.examination.recorded.initial_weights import InitialFinding, what_weights_have
 from deniable.examination.recorded.left_out_batches import LeftOutBatches
+from deniable.examination.recorded.multiplied_sums import MultipliedSums
 from deniable.examination.recorded.number_counts import are_centred, count_numbers
 from deniable.examination.recorded.other_records import OtherRecords, mean_figures
 from deniable.examination.recorded.record_shares import RecordProducts, products_of_records, shorten
@@ -150,7 +151,7 @@ class RunWatcher:
         self._left_out = LeftOutBatches()
         self._given = GivenInputs(model, batches.data, _features)
         self._others = OtherRecords(batches.data, sum(p.numel() for p in self._parameters))
-        self._counts = class_counts(batches.data)
+        self._counts, self._multiplied = class_counts(batches.data), MultipliedSums()
         start = RunStart(
             initial="" if initial_is_public else self._look_at_weights(),
             initial_is_public=initial_is_public,
@@ -284,9 +285,11 @@ class RunWatcher:
         )
         if all(at is None for at in self._places):
             self._weights.keep_clean_sum(sums.clean)
-        if others is not None and not isinstance(clips, list):
-            residual = self._residual(gradients, divisor, sums)
-            self._others.note(others, clips, residual, noise_variance(found), set(batch))
+        if not isinstance(clips, list):
+            residual, variance = self._residual(gradients, divisor, sums), noise_variance(found)
+            self._multiplied.note(sums.gradients, residual, clips, variance)
+            if others is not None:
+                self._others.note(others, clips, residual, variance, set(batch))
         self._before = self._before.then(number, gradients, self._places, divisor, sums=sums, every=every)
         self._examined, self._next = self._examined + 1, number + 1 + number // _EARLIER_STEPS
         return batch, found, self._compare_noise(found, gradients, divisor, sums.clean, sums.whole)
@@ -303,10 +306,8 @@ class RunWatcher:
         """Fields of `ExaminedStep` for a clipping norm of all parameters together."""
         if not items or isinstance(self._optimizer.clips(self._parameters), list):
             return {}
-        residual = self._residual(gradients, divisor, sums)
-        each, clip = sums.gradients, self._optimizer.clip
-        residual = residual if each.places is None else residual[each.places.to(residual.device)]
-        return products_of_records(each, residual, clip, items, self._counts)
+        residual = sums.gradients.held(self._residual(gradients, divisor, sums))
+        return products_of_records(sums.gradients, residual, self._optimizer.clip, items, self._counts)
 
     def _residual(self, gradients: list[Tensor], divisor: float, sums: BatchSums) -> Tensor:
         """At the weights that are looked at."""
@@ -374,6 +375,7 @@ class RunWatcher:
                 final_is_average=average,
                 final_step=self._weights.final_step() if odd else None,
                 absent=self._others.found(),
+                multiplied=self._multiplied.found(),
                 compared_records=self._others.compared_records,
                 weights_from_counts=self._weights_follow_counts(),
                 scheduled="initial_lr" in self._optimizer.inner.param_groups[0],

@@ -11,11 +11,11 @@ from scipy.special import fdtrc, ndtr, stdtr
 
 from deniable.examination.diagnostics.p_values import any_of, normal
 from deniable.examination.recorded.checks.largest_share import LargestShare
-from deniable.examination.recorded.checks.multiples import multiplied_sums
 from deniable.examination.recorded.checks.noise_checks import NoiseSizes, own_size_check
 from deniable.examination.recorded.checks.outcomes import AS_CLAIMED, LESS, OTHER, ROUNDING, UNKNOWN
 from deniable.examination.recorded.checks.step_lengths import step_sigmas
-from deniable.examination.recorded.checks.way_texts import LEFT_OUT, TEXTS_OF_WAYS
+from deniable.examination.recorded.checks.way_texts import LEFT_OUT, TEXTS_OF_WAYS, tell_multiple
+from deniable.examination.recorded.multiplied_sums import FAMILIES
 from deniable.examination.recorded.record_shares import WAYS_TO_SUM
 from deniable.examination.recorded.run_record import (
     VECTORS,
@@ -210,7 +210,8 @@ def _sum_clipped(record: RunRecord, units: list[Array]) -> Iterator[_Candidate]:
 def _multiplied_sums(record: RunRecord, units: list[Array], noise: float) -> Iterator[_Candidate]:
     """Applied = the clipped sum for a multiple of loss or norm, which is fitted; other short ones are like it."""
     claim = float(sum(u[0, 0] for u in units))
-    for gained, outcome, text in multiplied_sums(record, noise):
+    for family, (multiple, gained) in zip(FAMILIES, record.multiplied, strict=False):
+        outcome, text = tell_multiple(family, multiple, noise)
         yield _Candidate(claim - gained + _FITTED + _BETTER, outcome, text, margin=_BETTER)
 
 

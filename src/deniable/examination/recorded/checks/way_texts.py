@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from deniable.examination.recorded.checks.outcomes import LESS, OTHER
+from deniable.examination.recorded.multiplied_sums import Family
 from deniable.examination.recorded.record_shares import THRESHOLDS, WAYS_TO_SUM
+from deniable.results.run_result import Outcome
 
-__all__ = ["LEFT_OUT", "TEXTS_OF_WAYS"]
+__all__ = ["LEFT_OUT", "TEXTS_OF_WAYS", "tell_multiple"]
 
 LEFT_OUT = (
     "the norm that clips leaves out {}, so that a record's gradient is longer than the clipping norm: clip the norm "
@@ -28,3 +31,23 @@ TEXTS_OF_WAYS = (
         for _ in WAYS_TO_SUM[len(THRESHOLDS) + 4 :]
     ),
 )
+
+
+def tell_multiple(family: Family, multiple: float, noise: float) -> tuple[Outcome, str]:
+    """What a sum of `FAMILIES` means, beside so many times the claimed noise."""
+    if family == "loss":
+        return OTHER, f"the loss is {multiple:.2g} x the named one before its gradients are clipped, which is as safe"
+    if family == "loss by size":
+        return LESS, (
+            "the loss is divided by the batch's own size before its gradients are clipped, so that one record's share "
+            "depends on how many others there are: divide by a public number"
+        )
+    text = f"the gradients are clipped at {multiple:.2g} x the clipping norm"
+    if noise < _ENOUGH_NOISE * multiple:
+        return LESS, f"{text}, with too little noise for that"
+    more = " and the noise is as much larger," if multiple > 1 else ""
+    return OTHER, f"{text},{more} which is as safe if that norm was fixed beforehand"
+
+
+_ENOUGH_NOISE = 0.97
+"""Of what a norm needs, within what is measured."""

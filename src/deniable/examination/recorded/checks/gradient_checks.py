@@ -182,7 +182,8 @@ def _cut_in_part(units: list[Array], about: str) -> Iterator[_Candidate]:
     distance, share = _fit(units, "cut")
     if share > 0:
         kept = f"{share:.0%} of the rest stays {about}"
-        yield _Candidate(distance, LESS, f"the records' gradients are clipped in part, in groups or only some: {kept}")
+        text = f"the records' gradients are clipped in part, in groups or only some: {kept}"
+        yield _Candidate(distance, LESS, text, margin=_BETTER)
     else:
         text = (
             "the records' gradients are shorter than those recomputed (clipped to less than the clipping norm, or of "
@@ -212,7 +213,8 @@ def _multiplied_sums(record: RunRecord, units: list[Array], noise: float) -> Ite
     claim = float(sum(u[0, 0] for u in units))
     for family, (multiple, gained) in zip(FAMILIES, record.multiplied, strict=False):
         outcome, text = tell_multiple(family, multiple, noise)
-        yield _Candidate(claim - gained + _FITTED + _BETTER, outcome, text, margin=_BETTER)
+        short = 0.0 if family == "norm" and multiple > 1 else _BETTER
+        yield _Candidate(claim - gained + _FITTED + short, outcome, text, margin=_BETTER)
 
 
 _WHOLE = np.array([0.0, 1.0, 1.0])

@@ -142,7 +142,7 @@ def simplest(evidence: Evidence, exact: Array) -> Explanation | None:
         return None
     chosen = min(tied, key=lambda one: (one.fitted, one.order))
     safe = _harmless(chosen, tied)
-    found, other = (None if one is None else _unmeasured(one, exact) for one in (chosen, safe))
+    found, other = (None if one is None else _unmeasured_explanation(one, exact) for one in (chosen, safe))
     return None if found is None else replace(found, safe=other)
 
 
@@ -152,7 +152,7 @@ def _harmless(chosen: Candidate, tied: list[Candidate]) -> Candidate | None:
     return min(safe, key=lambda one: (one.fitted, one.order), default=None)
 
 
-def _unmeasured(candidate: Candidate, exact: Array) -> Explanation:
+def _unmeasured_explanation(candidate: Candidate, exact: Array) -> Explanation:
     """With the claimed noise, since no trial was looked at."""
     found = Explanation(candidate.about, candidate.sentence, 1.0, candidate.weakens, candidate.stretch, candidate.parts)
     return replace(found, rough=_is_rough(candidate, exact))

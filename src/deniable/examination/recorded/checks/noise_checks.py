@@ -136,7 +136,7 @@ class NoiseSizes:
         seen = f"the noise changes from step to step, {least:.3g} to {most:.3g} x the claimed standard deviation"
         p_values = chi_square(self.squares, self.degrees) * len(self.squares)
         if self.signal is not None and self.signal.equally_long and self.signal.explains(self.ratio):
-            return self._shortened(seen)
+            return self._shortened_again(seen)
         if followed := self._followed_figure(record):
             return LESS, f"{seen}: it follows {followed}, which tells of the records; add the same noise in every step"
         if least < 1 - _UNLIKE and p_values[int(np.argmin(self.ratios))] < level:
@@ -147,7 +147,7 @@ class NoiseSizes:
             return OTHER, seen
         return UNKNOWN, f"{seen}, or another gradient than the one recomputed is in it (mixed records, augmentations)"
 
-    def _shortened(self, seen: str) -> tuple[Outcome, str]:
+    def _shortened_again(self, seen: str) -> tuple[Outcome, str]:
         """Of noisy gradients that are clipped once more, each as much as its own length asks for."""
         if self.signal is not None and self.signal.is_scaled(self.ratio):
             return OTHER, f"{seen}, as the gradient in it: both are clipped once more after the noise, which is as safe"

@@ -39,7 +39,7 @@ def numbers_check(record: RunRecord) -> RunCheck | None:
         return None
     causes = (
         _of_one_sign(with_noise, record),
-        _rounded(with_noise),
+        _rounded_noise(with_noise),
         _without_noise(with_noise, record),
         _left_out(with_noise),
         _bare_where_untouched(with_noise),
@@ -109,10 +109,10 @@ def _of_one_sign(counts: list[NumberCounts], record: RunRecord) -> tuple[Outcome
     )
 
 
-def _rounded(counts: list[NumberCounts]) -> tuple[Outcome, str] | None:
+def _rounded_noise(counts: list[NumberCounts]) -> tuple[Outcome, str] | None:
     """Noise that is zero on some weights, and on most others one of a few values."""
     bare, others = _share(counts, [one.bare for one in counts]), [one for one in counts if one.bare < one.numbers]
-    again = [one.repeated / (_compared(one) * (1 - one.bare / one.numbers)) for one in others]
+    again = [one.repeated / (_compared_numbers(one) * (1 - one.bare / one.numbers)) for one in others]
     if bare < _MANY or sum(again) < _MOSTLY * len(again):
         return None
     return LESS, (
@@ -121,13 +121,13 @@ def _rounded(counts: list[NumberCounts]) -> tuple[Outcome, str] | None:
     )
 
 
-def _compared(one: NumberCounts) -> int:
+def _compared_numbers(one: NumberCounts) -> int:
     return min(one.numbers, _COMPARED)
 
 
 def _drawn_once(counts: list[NumberCounts]) -> tuple[Outcome, str] | None:
     """Noise whose numbers come again, which are not all at its edge, or nearly all of which come again."""
-    compared = [_compared(one) for one in counts]
+    compared = [_compared_numbers(one) for one in counts]
     inside = sum(max(0, one.repeated - one.residual_edge) / of for one, of in zip(counts, compared, strict=True))
     every = sum(one.repeated / of for one, of in zip(counts, compared, strict=True))
     if inside / len(counts) < _OFTEN and every / len(counts) < _NEARLY_ALL:

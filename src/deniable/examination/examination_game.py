@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -87,9 +88,15 @@ class Examination:
         with torch.enable_grad():
             return self.model()
 
+    @cached_property
     def network(self) -> torch.nn.Module:
-        """A fresh model for recomputing; in evaluation mode, since dropout cannot be recomputed."""
-        return self.make_model().eval()
+        """For recomputing, made once in every process; in evaluation mode, since dropout cannot be recomputed."""
+        with torch.random.fork_rng(devices=[]):
+            return self.make_model().eval()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the network: it may have no name by which a worker could find its class."""
+        return {name: value for name, value in self.__dict__.items() if name != "network"}
 
     def on_d(self, number: int) -> bool:
         """The trial's bit, drawn at random (erratum 10)."""
@@ -166,7 +173,7 @@ def train_twin(
     if after:
         listeners.append(LaterRecords(before, given, after * game.claim.recipe.accumulated))
         columns, given = game.columns, before
-    recomputer = Recomputer(game.claim, game.network(), game.loss, columns)
+    recomputer = Recomputer(game.claim, game.network, game.loss, columns)
     with one_thread(), torch.random.fork_rng(devices=[]):
         return Run(
             game.watch(recomputer, given, seed, members, at_most=at_most, listeners=listeners, draws=draws),
@@ -202,7 +209,7 @@ def play_trial(game: Examination, number: int) -> TrialStatistics:
 
 def _watch_trial(game: Examination, number: int) -> tuple[Recomputer, WatchedTraining, NDArray[np.int64]]:
     members, columns = game.members(game.on_d(number)), game.columns
-    recomputer = Recomputer(game.claim, game.network(), game.loss, columns)
+    recomputer = Recomputer(game.claim, game.network, game.loss, columns)
     records = Records(columns.records[members].clone(), columns.labels[members].clone())
     return recomputer, game.watch(recomputer, records, game.training_seed(number), members), members
 
@@ -229,7 +236,7 @@ def play_alone(game: Examination, number: int, torn: bool = False) -> TrialStati
     chosen = [number % len(records)] * (_every_label(game) if torn else 1)
     own = torch.unique(labels)[: len(chosen)] if torn else labels[chosen]
     columns, members = Columns(records[chosen].clone(), own.clone(), 1), np.arange(len(chosen))
-    recomputer = Recomputer(game.claim, game.network(), game.loss, columns)
+    recomputer = Recomputer(game.claim, game.network, game.loss, columns)
     with one_thread(), torch.random.fork_rng(devices=[]):
         given = Records(columns.records.clone(), columns.labels.clone())
         done = game.watch(recomputer, given, game.training_seed(game.trials + 40 + number), members)

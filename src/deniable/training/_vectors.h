@@ -11,9 +11,13 @@
 /* Clones for a processor need the loader of glibc, and gcc 12 for this name of one. */
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12
 #define CLONED 1
+#define FOR_AVX512 __attribute__((target("arch=x86-64-v4")))
+#define HAS_AVX512 __builtin_cpu_supports("x86-64-v4")
 #define FOR_THIS_CPU __attribute__((target_clones("arch=x86-64-v3", "default")))
 #else
 #define FOR_THIS_CPU
+#define FOR_AVX512
+#define HAS_AVX512 0
 #endif
 
 /* Eight floats; the compiler makes two or one or half a register of them. */
@@ -22,6 +26,9 @@ typedef float unaligned __attribute__((vector_size(32), aligned(4), may_alias));
 typedef int32_t places __attribute__((vector_size(32)));
 typedef int16_t half_places __attribute__((vector_size(16)));
 typedef uint8_t small_places __attribute__((vector_size(8), aligned(1), may_alias));
+/* Sixteen, one register of AVX-512: only for functions that are `FOR_AVX512`, others would keep them in memory. */
+typedef float wider __attribute__((vector_size(64)));
+typedef float wider_unaligned __attribute__((vector_size(64), aligned(4), may_alias));
 #define LOAD(at) ((wide)*(const unaligned *)(at))
 #define STORE(at, value) (*(unaligned *)(at) = (value))
 #define LOAD_PLACES(at) __builtin_convertvector(*(const small_places *)(at), places)

@@ -23,6 +23,7 @@ from deniable.evidence.anytime.sequential import (
     log_wealth,
 )
 from deniable.evidence.anytime.watch import Watch, WatchEvidence, expected_trials, looks, observer_tally
+from deniable.evidence.bound import epsilon_of_mu
 from deniable.evidence.played_trials import Trials
 from deniable.mechanisms import (
     Adjacency,
@@ -35,6 +36,10 @@ from deniable.mechanisms import (
 )
 from deniable.scores import privacy_loss
 from draws import when
+
+
+def claim_gaussian(mu):
+    return hockey_sticks(privacy_loss(GaussianDP(mu)))
 
 
 def draw_gaussian(mu, size, generator):
@@ -235,23 +240,18 @@ def test_bounds_hold_at_every_time():
     generator, above = np.random.default_rng(8), 0
     for _ in range(30):
         looked = tuple(tallies_of(*draw_gaussian(1.0, 1500, generator), 100))
-        bound = evidence_of(looked, privacy_loss(GaussianDP(1.0))).gaussian_bound(1e-5)
-        assert bound.mu is not None
-        above += bound.mu > 1.0
-        assert bound.mu > 0.5
+        mu = largest_refuted(looked, claim_gaussian, 40.0, 0.05)
+        above += mu > 1.0
+        assert mu > 0.5
     assert not above or bdtrc(above - 1, 30, 0.05) > 1e-3
 
 
 def test_a_bound_is_the_last_claim_that_is_refuted():
     looked = tallies_of(*draw_gaussian(2.0, 300, np.random.default_rng(4)), 20)
-
-    def claim(mu):
-        return hockey_sticks(privacy_loss(GaussianDP(mu)))
-
     grid = np.arange(0.0, 3.0, 0.01)
-    refuted = [log_wealth(looked, claim(float(mu))).max() >= log(20) for mu in grid]
+    refuted = [log_wealth(looked, claim_gaussian(float(mu))).max() >= log(20) for mu in grid]
     least = grid[np.argmin(refuted)]  # the first that is not
-    assert least - 0.02 < largest_refuted(looked, claim, 40.0, 0.05) <= least
+    assert least - 0.02 < largest_refuted(looked, claim_gaussian, 40.0, 0.05) <= least
 
 
 def test_bounds_of_one_watch_agree():
@@ -260,14 +260,11 @@ def test_bounds_of_one_watch_agree():
     loss = privacy_loss(training.mechanism, training.adjacency)
     looked = tuple(tallies_of(*draw_gaussian(4.0, 300, np.random.default_rng(4)), 20))
     found = evidence_of(looked, loss)
-    bare, gaussian, mechanism = (
-        found.bare_bound(1e-5),
-        found.gaussian_bound(1e-5),
-        found.mechanism_bound(training, 1e-5),
-    )
+    bare, mechanism = found.bare_bound(1e-5), found.mechanism_bound(training, 1e-5)
+    gaussian = epsilon_of_mu(largest_refuted(looked, claim_gaussian, 40.0, 0.05), 1e-5)
     assert found.refuted_after is not None
-    assert 0 < bare.value < gaussian.value
-    assert mechanism.value == pytest.approx(gaussian.value, rel=1e-3)
+    assert 0 < bare.value < gaussian
+    assert mechanism.value == pytest.approx(gaussian, rel=1e-3)
     assert mechanism.value > loss.epsilon(1e-5)  # refuted, and so is every epsilon up to the bound
 
 

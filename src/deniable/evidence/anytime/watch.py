@@ -19,11 +19,11 @@ from scipy.special import ndtr, ndtri
 from deniable.checks import probability, whole
 from deniable.evidence.anytime.sequential import SLOPES, THRESHOLDS, Tally, hockey_sticks, largest_refuted, log_wealth
 from deniable.evidence.attack_scores import Floats
-from deniable.evidence.bound import GAUSSIAN, Bound, epsilon_of_mu
+from deniable.evidence.bound import Bound
 from deniable.evidence.estimators import MechanismCurve
 from deniable.evidence.played_trials import Trials
 from deniable.formatting import at_least, at_most, count_of
-from deniable.mechanisms import ApproximateDP, GaussianDP, Training
+from deniable.mechanisms import ApproximateDP, Training
 from deniable.results.shared import Watched
 from deniable.scores import PrivacyLoss, privacy_loss
 
@@ -52,7 +52,7 @@ NEXT_LOOK = 1.05
 FEWEST_TRIALS = 20
 """From fewer trials nothing is forecast."""
 MOST_TRIALS = 10**9
-_MOST_EPSILON, _MOST_MU = 100.0, 40.0
+_MOST_EPSILON = 100.0
 _MOST_LOG_WEALTH = 700.0
 _SHOWN_LOOKS = 200
 
@@ -157,16 +157,6 @@ class WatchEvidence:
 
         found = largest_refuted(self.looked, claim, _MOST_EPSILON, self.risk) if self.looked else 0.0
         return Bound("watch", found, delta, 1 - self.risk)
-
-    def gaussian_bound(self, delta: float) -> Bound:
-        """The same of a Gaussian release, with its mu."""
-
-        def claim(mu: float) -> Floats:
-            return hockey_sticks(privacy_loss(GaussianDP(mu)))
-
-        mu = largest_refuted(self.looked, claim, _MOST_MU, self.risk) if self.looked else 0.0
-        found = Bound("watch", epsilon_of_mu(mu, delta), delta, 1 - self.risk, assumptions=(GAUSSIAN,))
-        return replace(found, mu=mu)
 
     def mechanism_bound(self, training: Training, delta: float) -> Bound:
         """The same of a training whose noise alone may be less than is claimed."""

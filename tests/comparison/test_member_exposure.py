@@ -75,11 +75,17 @@ def test_words_follow_the_figures(found: AttackResult) -> None:
     people = found.exposure
     assert people is not None
     nobody = found.replace(exposure=structs.replace(people, surer=0))
-    some = found.replace(exposure=structs.replace(people, surer=7, rank_correlation=None))
+    varied = structs.replace(people, surer=7, observer=(0.9, 0.95) * 30, rank_correlation=None)
+    some = found.replace(exposure=varied)
     assert "surer than that observer of no member." in exposure_sentence(nobody)
     assert "by likelihoods that are estimates" in exposure_sentence(some)
     assert "of 7 of 60 members; there it overstates, if" in exposure_sentence(some)
-    assert "does not vary" in exposure_sentence(some)
+    assert "equally sure of every member" in exposure_sentence(some)
+    ranked = structs.replace(varied, rank_correlation=-0.07)
+    assert "rank correlation of the two is -0.07" in exposure_sentence(found.replace(exposure=ranked))
+    alike = found.replace(exposure=structs.replace(ranked, observer=(0.99401, 0.99402) * 30))
+    assert "for every member: there is no order to compare" in exposure_sentence(alike)
+    assert "rank correlation" not in exposure_sentence(alike)
     assert exposure_sentence(found.replace(exposure=None)) == ""
     assert all(len(row) == 3 for row in exposed_rows(found))
     assert "exposed-members" in found.pictures()

@@ -8,7 +8,7 @@ from statistics import median
 from deniable.formatting import at_least, at_most, count_of, percent_at_most, short, times
 from deniable.report.words.amount_text import share
 from deniable.report.words.verdict_words import ATTACKS
-from deniable.results.attack_result import AttackResult, AttackRow, ProvenLimits
+from deniable.results.attack_result import AttackResult, AttackRow, MemberExposure, ProvenLimits
 from deniable.results.compare_result import CompareResult
 
 __all__ = [
@@ -265,7 +265,6 @@ def exposure_sentence(document: AttackResult) -> str:
     if found is None:
         return ""
     half, half_of_observer = share(median(found.lira)), percent_at_most(median(found.observer))
-    ranks = "does not vary" if found.rank_correlation is None else f"is {found.rank_correlation:+.2f}"
     surer = "no member" if found.surer == 0 else f"{found.surer:,} of {len(found.lira):,} members"
     overstated = "" if found.surer == 0 else f"; {_surer_than_proven(document)}"
     return (
@@ -273,8 +272,18 @@ def exposure_sentence(document: AttackResult) -> str:
         f"likelihoods that are estimates and may be wrong; an observer of every step may become "
         f"{percent_at_most(max(found.observer))} sure of the most exposed one (more with probability at most "
         f"{short(found.delta)}; {found.method}). Half of the members: at most {half} and {half_of_observer}. "
-        f"LiRA is surer than that observer of {surer}{overstated}. The rank correlation of the two {ranks}."
+        f"LiRA is surer than that observer of {surer}{overstated}. {_ranks_sentence(found)}"
     )
+
+
+def _ranks_sentence(people: MemberExposure) -> str:
+    """Whether both observers put the members into one order, where there is an order to be seen."""
+    limits = {percent_at_most(limit) for limit in people.observer}
+    if len(limits) == 1:
+        return f"That observer's limit is {limits.pop()} for every member: there is no order to compare."
+    if people.rank_correlation is None:
+        return "LiRA is equally sure of every member: there is no order to compare."
+    return f"The rank correlation of the two is {people.rank_correlation:+.2f}."
 
 
 def _surer_than_proven(document: AttackResult) -> str:

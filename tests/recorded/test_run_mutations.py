@@ -255,6 +255,27 @@ class ScaledLoss(Run):
         return {name: g / 8 for name, g in super().gradients().items()}
 
 
+class DampedMomentum(Run):
+    """A running mean of the clipped sums: a record that is drawn once moves all steps together by .58 C."""
+
+    mean: Sums
+
+    def total(self) -> Sums:
+        now = super().total()
+        self.mean = {name: 0.5 * g + 0.5 * self.mean[name] for name, g in now.items()} if self.step else now
+        return self.mean
+
+
+class ClassBatches(Run):
+    """Every batch has records of one class, drawn independently."""
+
+    def batch(self) -> list[int]:
+        self.number = getattr(self, "number", -1) + 1
+        of_class = self.data.tensors[1] == self.number % 3
+        drawn = of_class & (torch.rand(RECORDS, generator=self.random) < RATE * RECORDS / of_class.sum())
+        return list(torch.nonzero(drawn).flatten().tolist())
+
+
 class LargerNorm(Run):
     """Clipped at six times the claimed norm; the noise is that of the claimed one."""
 
@@ -669,6 +690,7 @@ class Decay(Run):
         (AcrossTheSum, "along the clipped sum the noise has only"),
         (AcrossTheRecords, "along the records' gradients the noise has only 0.[12]"),
         (ByValue, "every number of a gradient is clipped on its own"),
+        (ClassBatches, "records are drawn together"),
         (LargerNorm, "clipped at (5.9|6|6.1) x the clipping norm, with too little noise"),
         (OneClassMore, "some record's share is above"),
         (RootOfSize, "root of the batch's own size"),
@@ -744,6 +766,7 @@ def test_a_mutation_is_violated_with_its_cause(mutation: Callable[[], Run], caus
         (LeftOutAfter, "cannot judge"),
         (CentredAfter, "cannot judge"),
         (EarlierWeights, "cannot judge"),
+        (DampedMomentum, "cannot judge"),
     ],
 )
 def test_a_correct_variant_is_not_violated(variant: Callable[[], Run], verdict: str) -> None:

@@ -22,7 +22,7 @@ _NUMBERS = 2**22
 """Of gradients that are computed for this in a step: of larger models fewer records are looked at."""
 _KEPT = 4
 """So many are told of."""
-_BATCHES, _FEWEST = 10, 512
+_BATCHES, _FEWEST = 10, 1024
 """So many batches' records are looked at, and at least so many where the model allows it."""
 
 

@@ -8,6 +8,7 @@ from typing import BinaryIO
 
 import msgspec
 
+from deniable.examination.recorded.draws import Overlaps
 from deniable.examination.recorded.initial_weights import InitialFinding
 from deniable.examination.recorded.multiplied_sums import MultipliedSum
 from deniable.examination.recorded.run_record import AbsentRecord, ExaminedStep, RunRecord
@@ -55,6 +56,7 @@ class RunEnd(msgspec.Struct, frozen=True, kw_only=True, tag="end"):
     """What is known after the last step."""
 
     draws: tuple[int, ...]
+    overlaps: Overlaps = (0.0, 0.0, 0)
     final_move: float | None
     final_along_gradient: float | None
     not_recomputed: str
@@ -117,6 +119,7 @@ class Recording:
             steps=tuple(step.examined for step in examined if step.examined is not None),
             cosines=tuple(step.cosine for step in examined if step.cosine is not None),
             draws=self.end.draws if self.end else (),
+            overlaps=self.end.overlaps if self.end else (0.0, 0.0, 0),
             final_move=self.end.final_move if self.end else None,
             final_along_gradient=self.end.final_along_gradient if self.end else None,
             not_recomputed=self.end.not_recomputed if self.end else "no step was recomputed before the recording ends",

@@ -6,6 +6,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.examination.recorded.draws import Overlaps
 from deniable.examination.recorded.given_inputs import OtherInputs
 from deniable.examination.recorded.initial_weights import InitialFinding
 from deniable.examination.recorded.multiplied_sums import MultipliedSum
@@ -18,6 +19,7 @@ of the noise; see other_records.py."""
 LeftOut = tuple[float, float]
 """Of a batch that was drawn and left out: its mean loss, and the length of its clipped sum."""
 __all__ = [
+    "MOMENTUM",
     "UNEXPLAINED_MOVE",
     "VECTORS",
     "ExaminedStep",
@@ -41,6 +43,8 @@ VECTORS = (
 more than the clipped one whose gradients are all as long as the clipping norm, or are clipped parameter by parameter,
 to the whole norm or to equal parts of it; the weights; the clipped sum of the step before, and of all before with
 falling shares; the mean clipped gradient of all records, or of a sample; the applied sum of the step before."""
+MOMENTUM = 0.9
+"""The usual decay, of the shares that fall."""
 _PRODUCTS = len(VECTORS) * (len(VECTORS) + 1) // 2
 _FIRST = 3
 _FEW_WEIGHTS = 4 * len(VECTORS)
@@ -153,6 +157,8 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """How many records each step drew, as far as batches were watched."""
     draws: tuple[int, ...]
     """How often each record was drawn; empty where the recording was cut."""
+    overlaps: Overlaps = (0.0, 0.0, 0)
+    """Of pairs of batches, see draws.py."""
     divisors: tuple[float, ...]
     steps: tuple[ExaminedStep, ...]
     cosines: tuple[float, ...]

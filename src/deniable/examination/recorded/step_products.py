@@ -12,7 +12,7 @@ from torch import Tensor
 
 from deniable.examination.recorded.batch_gradients import CLIPPINGS, BatchSums, Places
 from deniable.examination.recorded.record_shares import shorten
-from deniable.examination.recorded.run_record import VECTORS
+from deniable.examination.recorded.run_record import MOMENTUM, VECTORS
 from deniable.examination.recorded.weight_moves import WatchedWeights
 
 __all__ = ["StepBefore", "inner_products", "looked_at", "sample_places"]
@@ -44,10 +44,6 @@ def sample_places(parameters: Sequence[Tensor]) -> list[Tensor | None]:
     ]
 
 
-_MOMENTUM = 0.9
-"""The usual decay."""
-
-
 @dataclass(frozen=True)
 class StepBefore:
     """What a step leaves for the next one: its clipped and applied sums, at the places that are looked at."""
@@ -55,7 +51,7 @@ class StepBefore:
     number: int = -1
     clean: list[Tensor] = field(default_factory=list)
     momentum: list[Tensor] = field(default_factory=list)
-    """Clipped sums of all steps so far, each step `_MOMENTUM` times what was before."""
+    """Clipped sums of all steps so far, each step `MOMENTUM` times what was before."""
     applied: list[Tensor] = field(default_factory=list)
     every: list[Tensor] = field(default_factory=list)
     """The mean clipped gradient of all records, or of a sample; empty where none was computed."""
@@ -77,7 +73,7 @@ class StepBefore:
         applied = [looked_at(g, at).clone() * divisor for g, at in zip(gradients, places, strict=True)]
         clean = [c.flatten() for c in sums.clean]
         earlier = self.of(number).momentum or [torch.zeros_like(c) for c in clean]
-        momentum = [_MOMENTUM * before + now for before, now in zip(earlier, clean, strict=True)]
+        momentum = [MOMENTUM * before + now for before, now in zip(earlier, clean, strict=True)]
         unclipped = [part.flatten() for part in sums.whole]
         return StepBefore(number, clean, momentum, applied, every, unclipped, all(at is None for at in places))
 

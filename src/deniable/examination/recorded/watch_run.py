@@ -27,6 +27,7 @@ from deniable.examination.recorded.batch_gradients import (
     uses_chance,
 )
 from deniable.examination.recorded.class_counts import class_counts, follow_counts, weights_of_loss
+from deniable.examination.recorded.draws import Draws
 from deniable.examination.recorded.given_inputs import GivenInputs
 from deniable.examination.recorded.initial_weights import InitialFinding, what_weights_have
 from deniable.examination.recorded.left_out_batches import LeftOutBatches
@@ -143,7 +144,7 @@ class RunWatcher:
         self._weights = WatchedWeights(self._parameters, optimizer.inner)
         self._places = sample_places(self._parameters)
         self._earlier: deque[Tensor] = deque(maxlen=_EARLIER_STEPS)
-        self._draws = np.zeros(len(batches.data), dtype=np.int64)
+        self._draws = Draws(len(batches.data))
         self._started, self._own, self._last = perf_counter(), 0.0, 0.0
         # the same in CPU time, which a busy machine does not stretch
         self._computed, self._own_computed, self._last_computed = process_time(), 0.0, 0.0
@@ -207,7 +208,7 @@ class RunWatcher:
             with torch.random.fork_rng(devices=[]):
                 batch, found, cosine = self._examine(batches, gradients, divisor)
             self._last, self._last_computed = perf_counter() - started, process_time() - computed
-        np.add.at(self._draws, np.asarray(batch, dtype=np.int64), 1)
+        self._draws.note(batch)
         self._given.start_step()
         self._own += perf_counter() - started
         self._own_computed += process_time() - computed
@@ -368,7 +369,8 @@ class RunWatcher:
             odd = (departure or 0.0) > UNEXPLAINED_MOVE
             average = odd and self._weights.final_is_average()
             end = RunEnd(
-                draws=tuple(self._draws.tolist()),
+                draws=tuple(self._draws.counts.tolist()),
+                overlaps=self._draws.overlaps,
                 final_move=departure,
                 final_along_gradient=None if off is None else self._along_gradient(off, departure or 0.0),
                 not_recomputed=self._refusal,

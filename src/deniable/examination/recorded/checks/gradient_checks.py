@@ -7,17 +7,19 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import fdtrc, ndtr, stdtr
+from scipy.special import ndtr
 
 from deniable.examination.diagnostics.p_values import any_of, normal
+from deniable.examination.recorded.checks.known_vectors import along_known, explained_share, is_rounding, together
 from deniable.examination.recorded.checks.largest_share import LargestShare
 from deniable.examination.recorded.checks.noise_checks import NoiseSizes, own_size_check
-from deniable.examination.recorded.checks.outcomes import AS_CLAIMED, LESS, OTHER, ROUNDING, UNKNOWN
+from deniable.examination.recorded.checks.outcomes import AS_CLAIMED, LESS, OTHER, UNKNOWN
 from deniable.examination.recorded.checks.step_lengths import step_sigmas
 from deniable.examination.recorded.checks.way_texts import LEFT_OUT, TEXTS_OF_WAYS, tell_multiple
 from deniable.examination.recorded.multiplied_sums import FAMILIES
 from deniable.examination.recorded.record_shares import WAYS_TO_SUM
 from deniable.examination.recorded.run_record import (
+    MOMENTUM,
     VECTORS,
     ExaminedStep,
     RunRecord,
@@ -67,13 +69,13 @@ def gradient_check(record: RunRecord, claimed: Training, level: float) -> RunChe
     shares = LargestShare.of(record, step_sigmas(record, claimed))
     units = [one / noise_variance(step) for one, step in zip(grams, record.steps, strict=True)]
     p_value = any_of(
-        any_of(*_along_known(record.steps, grams), _together(record.steps, grams)),
+        any_of(*along_known(record.steps, grams), together(record.steps, grams)),
         _ways_p_value(record.steps),
         shares.p_value,
         _absent_p_value(record),
         _size_p_value(record, units),
     )
-    if p_value >= level or _is_rounding(grams):
+    if p_value >= level or is_rounding(grams):
         return RunCheck(name=_NAME, outcome=AS_CLAIMED, observed="the same", expected=_EXPECTED, p_value=p_value)
     candidates = sorted(
         (
@@ -84,7 +86,7 @@ def gradient_check(record: RunRecord, claimed: Training, level: float) -> RunChe
         ),
         key=lambda one: one.distance,
     )
-    excess = sum(_explained_share(unit) for unit in units)
+    excess = sum(explained_share(unit) for unit in units)
     claim = float(sum(unit[0, 0] for unit in units))
     degrees = len(VECTORS) * len(units)
     allowed = degrees + _ERRORS * (2 * degrees) ** 0.5  # noise along all known vectors, a chi-square
@@ -105,47 +107,6 @@ def gradient_check(record: RunRecord, claimed: Training, level: float) -> RunChe
     if best.factors is not None:
         return _scaled_check(record, claimed, best.factors, p_value)
     return RunCheck(name=_NAME, outcome=best.outcome, observed=best.sentence, expected=_EXPECTED, p_value=p_value)
-
-
-def _explained_share(gram: Array) -> float:
-    values, vectors = np.linalg.eigh(gram[1:, 1:])
-    kept = values > 1e-9 * values.max(initial=0.0)
-    along = vectors[:, kept].T @ gram[0, 1:] / np.sqrt(values[kept])
-    return float(along @ along)
-
-
-def _along_known(steps: tuple[ExaminedStep, ...], grams: list[Array]) -> Iterator[Array]:
-    """p-values along the clean sum and along the rest of what is cut, of each step and of all together."""
-    rows, degrees = [], np.array([noise_of_step(step)[1] for step in steps])
-    for step, gram in zip(steps, grams, strict=True):
-        noise, clean = noise_variance(step) ** 0.5, max(gram[1, 1], 1e-30) ** 0.5
-        along = gram[0, 1] / clean
-        cut = max(gram[2, 2] - gram[1, 2] ** 2 / clean**2, 0.0)  # perpendicular to the clean sum
-        over = (gram[0, 2] - along * gram[1, 2] / clean) / cut**0.5 if cut > 1e-9 * clean**2 else np.nan
-        rows.append((along / noise, over / noise))
-    t_values = np.array(rows).T  # the variance is measured: Student's, on as many degrees as the noise has left
-    yield 2 * stdtr(degrees, -np.abs(t_values))
-    spread = degrees / np.maximum(degrees - 2, 1)
-    yield normal(np.nansum(t_values, axis=1) / np.sqrt(np.maximum(1, (~np.isnan(t_values) * spread).sum(1))))
-
-
-def _together(steps: tuple[ExaminedStep, ...], grams: list[Array]) -> float:
-    """p-value of the residual's length along all known vectors, beside that across them."""
-    inside, outside, degrees, others = 0.0, 0.0, 0.0, 0.0
-    for step, gram in zip(steps, grams, strict=True):
-        squares, numbers = noise_of_step(step)
-        inside, outside = inside + (gram[0, 0] - squares) / step.clip**2, outside + squares / step.clip**2
-        degrees, others = degrees + sum(step.sizes) - numbers, others + numbers
-    return float(fdtrc(degrees, others, inside / max(1.0, degrees) / max(outside / others, 1e-300))) if degrees else 1.0
-
-
-def _is_rounding(grams: list[Array]) -> bool:
-    """Whether what is left along clean sum and cut is rounding."""
-    known = [g[:3, :3] for g in grams]
-    left = sum(g[0, 1] for g in known) / max(sum(g[1, 1] for g in known), 1e-30)
-    cut = sum(g[0, 2] for g in known) / max(sum(g[2, 2] for g in known), 1e-30)
-    most = sum(_explained_share(g) for g in grams) / max(sum(g[1, 1] for g in grams), 1e-30)
-    return bool(abs(left) < ROUNDING and abs(cut) < ROUNDING and most < ROUNDING**2)
 
 
 def _all_candidates(record: RunRecord, units: list[Array], level: float) -> Iterator[_Candidate]:
@@ -294,8 +255,24 @@ def _added_vector(units: list[Array]) -> Iterator[_Candidate]:
     again = "the clipped sum of the step before is added once more in {} (it is not cleared): clear sums in every step"
     yield from _in_some_steps(units, "earlier clean", again)
     yield from _in_part(units, "clean momentum", text)
+    yield from _among_earlier(units, text)
     text = "the noisy sum of the step before is in it (gradients accumulate), which is as safe"
     yield _Candidate(_fit(units, "earlier applied")[0], OTHER, text)
+
+
+def _among_earlier(units: list[Array], text: str) -> Iterator[_Candidate]:
+    """Applied = multiples of clipped sum, that of the step before and that of all before, the same in all steps.
+
+    A record that is drawn once moves all of these together by the root of the sum of their squares.
+    """
+    some = [VECTORS.index(name) for name in ("clean", "earlier clean", "clean momentum")]
+    along, squares = np.sum([u[0, some] for u in units], axis=0), np.sum([u[np.ix_(some, some)] for u in units], axis=0)
+    own, before, falling = np.linalg.lstsq(squares, along, rcond=1e-9)[0]
+    if before + falling > 0:
+        moved = np.hypot(1 + own, before + falling) ** 2 + (MOMENTUM * falling) ** 2 / (1 - MOMENTUM**2)
+        distance = float(sum(u[0, 0] for u in units) - along @ (own, before, falling)) + _FITTED * len(some)
+        damped = f"{text}; as each has a share only, one run does not show whether that is less private"
+        yield _Candidate(distance, *((LESS, text) if moved > 1 else (UNKNOWN, damped)), margin=_BETTER)
 
 
 def _in_part(units: list[Array], name: str, text: str) -> Iterator[_Candidate]:

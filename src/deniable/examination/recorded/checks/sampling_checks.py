@@ -61,12 +61,32 @@ def sampling_check(record: RunRecord, claimed: Training, level: float) -> RunChe
     mean = any_of(binomial(int(sizes.sum()), n * len(sizes), rate))
     draws = np.array(record.draws)
     each = any_of(binomial(draws, len(sizes), rate)) if len(draws) else 1.0
-    p_value = any_of(spread, mean, spread_p_value(draws, len(sizes), rate), each)
+    p_value = any_of(spread, mean, spread_p_value(draws, len(sizes), rate), each, _overlap_p_value(record))
     outcome: Outcome = AS_CLAIMED
     seen = f"batches of {sizes.mean():.4g} records on average"
     if p_value < level:
         outcome, seen = _what_is_drawn(sizes, draws, n, rate, total_differs=mean < level)
+        if _overlap_p_value(record) < level and min(spread, mean, each) >= _RARE:
+            outcome, seen = LESS, _TOGETHER
     return RunCheck(name="sampling", outcome=outcome, observed=seen, expected=expected, p_value=p_value)
+
+
+_TOGETHER = (
+    "batches have more, or fewer, records in common than independent draws have: records are drawn together, by what "
+    "they are (their class) or by their place among the records; draw every record independently"
+)
+
+
+def _overlap_p_value(record: RunRecord) -> float:
+    """Of the squared deviations, as a chi-square of their mean and variance."""
+    squares, variance, pairs = record.overlaps
+    if pairs < _FEWEST_PAIRS:
+        return 1.0
+    wider = variance / (2 * pairs)
+    return float(chi_square(squares / wider, pairs / wider))
+
+
+_FEWEST_PAIRS = 100
 
 
 def _what_is_drawn(sizes: Array, draws: Array, n: int, rate: float, total_differs: bool) -> tuple[Outcome, str]:

@@ -18,6 +18,7 @@ from deniable.evidence.anytime.watch import WATCH_SHARE
 from deniable.evidence.anytime.watch import looks as watch_looks
 from deniable.examination import AppliedStep, Records, Released
 from deniable.examination.recipe import Recipe
+from deniable.examination.step_listeners import train_and_listen
 from deniable.examination.trial_plan import GAME_SHARE, game_confidence, looks
 from deniable.training import Neighbours
 
@@ -809,3 +810,13 @@ def test_limits_hold_whenever_the_trials_end(trials: int) -> None:
     limits = sum(1 - game_confidence(0.95, number, trials, "certain") for number in ends)
     assert limits + WATCH_SHARE * GAME_SHARE * 0.05 == pytest.approx(GAME_SHARE * 0.05)
     assert 1 - game_confidence(0.95, trials, trials, "never") == pytest.approx(GAME_SHARE * 0.05)
+
+
+def test_a_trainer_without_steps_is_refused_with_a_sentence() -> None:
+    """One without `yield` or `return` once ended in a TypeError about None."""
+
+    def forgets(_: Records, __: int) -> None:
+        return
+
+    with pytest.raises(ValueError, match="or return a list of them, got None"):
+        train_and_listen(forgets, Records(torch.zeros(2, 3), torch.zeros(2, dtype=torch.int64)), 0, ())  # type: ignore[arg-type]

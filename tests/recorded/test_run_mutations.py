@@ -288,6 +288,20 @@ class LargerNormAndNoise(LargerNorm):
         return {name: 6 * n for name, n in super().noise().items()}
 
 
+class NoiseAlone(Run):
+    """No gradient at all: nothing is more private."""
+
+    def total(self) -> Sums:
+        return {name: 0 * g for name, g in super().total().items()}
+
+
+class Ascent(Run):
+    """The gradient with its sign turned."""
+
+    def total(self) -> Sums:
+        return {name: -g for name, g in super().total().items()}
+
+
 class Cosine(Run):
     """A schedule of a user's own, one step late, as the loss falls."""
 
@@ -767,6 +781,8 @@ def test_a_mutation_is_violated_with_its_cause(mutation: Callable[[], Run], caus
         (CentredAfter, "cannot judge"),
         (EarlierWeights, "cannot judge"),
         (DampedMomentum, "cannot judge"),
+        (NoiseAlone, "cannot judge"),
+        (Ascent, "cannot judge"),
     ],
 )
 def test_a_correct_variant_is_not_violated(variant: Callable[[], Run], verdict: str) -> None:

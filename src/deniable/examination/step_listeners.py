@@ -29,6 +29,8 @@ def train_and_listen(trainer: Trainer, given: Records, seed: int, listeners: Seq
         steps = trainer(given, seed)
     finally:
         LISTENERS.reset(outer)
+    if not isinstance(steps, Iterable):
+        raise ValueError(f"trainer must yield an AppliedStep for each step, or return a list of them, got {steps!r}")
     return _listen(steps, listeners) if isinstance(steps, Generator) else steps
 
 

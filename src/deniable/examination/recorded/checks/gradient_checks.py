@@ -385,8 +385,8 @@ def _of_shares(record: RunRecord, units: list[Array], shares: LargestShare, leve
 def _scaled_check(record: RunRecord, claimed: Training, factors: Array, p_value: float) -> RunCheck:
     """The clipped sum times a factor: of the batch's own size, or another one."""
     sizes = np.array([max(1, step.batch) for step in record.steps])
-    by_size = factors * sizes
-    if len(sizes) > 1 and np.ptp(sizes) and by_size.std() / by_size.mean() < 0.5 * factors.std() / factors.mean():
+    varies, by_size = (one.std() / max(abs(one.mean()), 1e-300) for one in (factors, factors * sizes))
+    if len(sizes) > 1 and np.ptp(sizes) and by_size < min(1.0, 0.5 * varies):  # of a factor of zero both are large
         return own_size_check(p_value)
     factor, sizes_of_noise = float(factors.mean()), NoiseSizes.of(record, claimed)
     noise, signal = sizes_of_noise.ratio, sizes_of_noise.signal
@@ -395,7 +395,7 @@ def _scaled_check(record: RunRecord, claimed: Training, factors: Array, p_value:
     if signal is not None and signal.is_scaled(noise):
         seen += f", as its noise{signal.tell_error()}: both are scaled after it, which is as safe"
         return RunCheck(name=_NAME, outcome=OTHER, observed=seen, expected=_EXPECTED, p_value=p_value)
-    if factor <= 0 or (noise < _ENOUGH_NOISE * factor and surely):
+    if noise < _ENOUGH_NOISE * abs(factor) and surely:
         larger = _LONGER if factor > 1 else ""
         seen += f"{larger}, with too little noise for that"
         return RunCheck(name=_NAME, outcome=LESS, observed=seen, expected=_EXPECTED, p_value=p_value)

@@ -65,9 +65,9 @@ def sampling_check(record: RunRecord, claimed: Training, level: float) -> RunChe
     outcome: Outcome = AS_CLAIMED
     seen = f"batches of {sizes.mean():.4g} records on average"
     if p_value < level:
-        outcome, seen = _what_is_drawn(sizes, draws, n, rate, total_differs=mean < level)
-        if _overlap_p_value(record) < level and min(spread, mean, each) >= _RARE:
-            outcome, seen = LESS, _TOGETHER
+        outcome, seen = _what_is_drawn(
+            sizes, draws, n, rate, total_differs=mean < level, together=_overlap_p_value(record) < level
+        )
     return RunCheck(name="sampling", outcome=outcome, observed=seen, expected=expected, p_value=p_value)
 
 
@@ -89,10 +89,14 @@ def _overlap_p_value(record: RunRecord) -> float:
 _FEWEST_PAIRS = 100
 
 
-def _what_is_drawn(sizes: Array, draws: Array, n: int, rate: float, total_differs: bool) -> tuple[Outcome, str]:
+def _what_is_drawn(
+    sizes: Array, draws: Array, n: int, rate: float, *, total_differs: bool, together: bool
+) -> tuple[Outcome, str]:
     """How batches that are no Poisson samples are drawn."""
     if text := _dependent_draws(sizes, draws, n, rate) or _unequal_draws(draws, len(sizes)):
         return LESS, text
+    if together:
+        return LESS, _TOGETHER
     if not total_differs:
         return LESS, "batches vary in size as Poisson samples do not: draw every record independently, in every step"
     found = float(sizes.sum()) / (n * len(sizes))

@@ -20,8 +20,6 @@ from torch import nn
 from deniable.adversaries.membership import Scored, best_threshold, halves
 from deniable.data import Dataset
 
-__all__ = ["Blind", "features_and_labels"]
-
 MOST_RECORDS = 4000
 """Known records that it learns from, at most; a shift that is worth a warning shows on fewer."""
 FOLDS = 3

@@ -19,18 +19,6 @@ from torch import Tensor, nn
 from deniable.checks import whole
 from deniable.data import Dataset
 
-__all__ = [
-    "Attack",
-    "Half",
-    "HalfPlaces",
-    "Scored",
-    "as_input",
-    "best_threshold",
-    "check_groups",
-    "half_places",
-    "halves",
-]
-
 FEWEST_RECORDS = 4
 """Members and non-members that can be halved with at least two of each on either side."""
 

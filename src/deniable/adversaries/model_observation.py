@@ -21,18 +21,6 @@ from deniable.data import Dataset
 from deniable.data.own_data import call_user_code
 from deniable.training.networks.losses import cross_entropy
 
-__all__ = [
-    "LayerGradient",
-    "accuracy",
-    "closeness",
-    "errors",
-    "last_layer_gradients",
-    "losses",
-    "margins",
-    "outputs",
-    "share_explained",
-]
-
 T = TypeVar("T")
 RECORDS_AT_ONCE = 256
 """What a convolution makes of so many stays in the cache: twice as fast as 1024."""

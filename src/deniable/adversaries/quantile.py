@@ -15,8 +15,6 @@ from deniable.adversaries.model_observation import closeness, errors, losses, ma
 from deniable.checks import whole
 from deniable.data import Dataset
 
-__all__ = ["Quantile"]
-
 Floats = NDArray[np.float64]
 LEAST_DEVIATION = 1e-3
 

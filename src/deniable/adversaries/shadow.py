@@ -19,8 +19,6 @@ from deniable.data import Dataset
 from deniable.training.engine import one_thread
 from deniable.training.noise_source import SeededSource
 
-__all__ = ["Shadow"]
-
 HIDDEN_UNITS = 64
 WEIGHT_DECAY = 1e-2
 

@@ -20,8 +20,6 @@ from deniable.checks import one_of
 from deniable.data import Dataset
 from deniable.tradeoff import average_precision
 
-__all__ = ["ShadowAttack", "divide_scores", "score_pool", "strongest_rule"]
-
 Floats = NDArray[np.float64]
 
 

@@ -21,8 +21,6 @@ from deniable.adversaries.shadow_recipes import ShadowRecipe
 from deniable.checks import whole
 from deniable.data import Dataset
 
-__all__ = ["ShadowBlock", "Shadows", "count_blocks", "draw_halves", "join_blocks", "pool_of", "query", "train_block"]
-
 _MOVES_PIXELS = ((0, 1), (0, -1), (1, 0), (-1, 0), (1, 1), (-1, -1), (1, -1), (-1, 1))
 
 

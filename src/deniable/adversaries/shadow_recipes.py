@@ -31,19 +31,6 @@ from deniable.training.noise_source import SeededSource
 from deniable.training.settings import ModelFactory, Optimizer
 from deniable.training.subset_models import train_subsets
 
-__all__ = [
-    "EngineRecipe",
-    "LoopRecipe",
-    "OwnRecipe",
-    "ShadowRecipe",
-    "ShadowTraining",
-    "Train",
-    "fresh_copy",
-    "match_epochs",
-    "refit",
-    "suitable_recipe",
-]
-
 LEARNING_RATES = (0.001, 0.01)
 """That are tried in this order where none is named."""
 MOST_EPOCHS = 200

@@ -26,8 +26,6 @@ from scipy.special import expit, gammaln, log_expit, log_ndtr, polygamma, psi, s
 
 from deniable.checks import probability
 
-__all__ = ["RULES", "Confidences", "bayes", "lira", "read_confidences", "rmia"]
-
 Floats = NDArray[np.float64]
 LEAST_VARIANCE = 1e-12
 MUCH_MORE = 3.0

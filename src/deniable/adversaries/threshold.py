@@ -16,8 +16,6 @@ from deniable.adversaries.model_observation import losses
 from deniable.data import Dataset
 from deniable.training.engine import one_thread
 
-__all__ = ["LossThreshold"]
-
 Rule = Literal["average", "free"]
 
 

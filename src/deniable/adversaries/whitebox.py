@@ -19,8 +19,6 @@ from deniable.data import Dataset
 from deniable.training.engine import one_thread
 from deniable.training.noise_source import SeededSource
 
-__all__ = ["WhiteBox"]
-
 COMPONENT_VALUES = 64
 """How many values each component hands to the encoder."""
 KERNEL_COUNT = 16

@@ -23,8 +23,6 @@ from deniable.mechanisms import (
 )
 from deniable.scores import privacy_loss
 
-__all__ = ["epsilon_at_least"]
-
 _POINTS = 2001  # thresholds that are tried, twice
 _ROUNDOFF = 1e-12
 _LEAST_PROBABILITY = 1e-250  # below it, differences from 1 have lost their digits

@@ -21,17 +21,6 @@ from deniable.mechanisms import (
 )
 from deniable.results.explain_result import AnswerInput
 
-__all__ = [
-    "BATCHES",
-    "PERSON",
-    "REPLACEMENT",
-    "SAMPLINGS",
-    "SamplingKind",
-    "are_poisson",
-    "parse_batches",
-    "tell_batches",
-]
-
 Values = Mapping[str, Any]
 POISSON = "poisson"
 BATCHES: dict[str, Field] = {

@@ -32,8 +32,6 @@ from deniable.promises import Noise, Promise, check_promise
 from deniable.results.budget_result import BudgetReading, BudgetRule
 from deniable.scores import privacy_loss
 
-__all__ = ["Budget", "SpentError"]
-
 _RULES = ("planned", "gaussian", "renyi")
 _HALVINGS = 50
 _MOST = 1e6  # of mu or a divergence, which keeps no promise

@@ -16,8 +16,6 @@ from deniable.mechanisms import Adjacency, Mechanism, named_adjacency
 from deniable.promises import Promise, Question, check_promise
 from deniable.results.explain_result import AnswerInput, ChooseResult, Demand
 
-__all__ = ["choose", "choose_input", "find_demands", "find_noise", "join_demands"]
-
 Family = Callable[[float], Mechanism]
 """A release by its noise."""
 

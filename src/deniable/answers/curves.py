@@ -15,8 +15,6 @@ from deniable.loss.compose.plot_tails import drawn_tails, extent
 from deniable.mechanisms import Mechanism
 from deniable.results.explain_result import AnswerInput, BeliefShares, CurvesResult, RocCurve
 
-__all__ = ["curves"]
-
 _THRESHOLDS = 128
 _BINS = 40
 

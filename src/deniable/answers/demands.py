@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import cache, lru_cache
 from math import exp, expm1, inf, log, log1p, sqrt
 
-from deniable.bounds import METHODS, InapplicableError, Tuning, belief_to_epsilon, guarantee, loss_bound
+from deniable.bounds import InapplicableError, Tuning, belief_to_epsilon, guarantee, loss_bound
 from deniable.bounds.renyi import epsilon_to_rho
 from deniable.calibration import MOST_NOISE, first_safe
 from deniable.checks import probability
@@ -14,8 +14,6 @@ from deniable.mechanisms import Adjacency, ApproximateDP, Mechanism, TotalVariat
 from deniable.promises import Belief, Epsilon, Promise
 from deniable.scores import privacy_loss
 from deniable.search import falls_to
-
-__all__ = ["LEAST_NOISE", "METHODS", "InapplicableError", "calibrate_by"]
 
 _PRECISION = 1e-6
 _HUGE = 1e300

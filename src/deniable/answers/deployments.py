@@ -19,8 +19,6 @@ from deniable.promises import Epsilon
 from deniable.results.base import Part
 from deniable.scores import privacy_loss
 
-__all__ = ["DEPLOYMENTS", "ComparedDeployment", "Deployment", "compare_deployments"]
-
 
 @dataclass(frozen=True)
 class Deployment:

@@ -31,8 +31,6 @@ from deniable.mechanisms import (
 from deniable.promises import Promise, Question
 from deniable.results.explain_result import AnswerInput
 
-__all__ = ["describe_choice", "describe_release", "mechanism_in"]
-
 _PROBE = 1.25
 """A noise at which a family of releases is looked at."""
 

@@ -36,8 +36,6 @@ from deniable.results.shared import GaussianFit, ReleaseScores
 from deniable.scores import PrivacyLoss, privacy_loss
 from deniable.upper import Upper
 
-__all__ = ["bare_delta", "exact_scores", "explain", "explain_input", "explain_loss", "short_reason", "weaker_analysis"]
-
 TEXTBOOK = "Bernau et al. 2021, Theorem 2"
 """The source of the belief that is read off (epsilon, delta)."""
 Asked = Question | AnswerInput

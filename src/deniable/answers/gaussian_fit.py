@@ -13,8 +13,6 @@ from deniable.loss.pairs.gaussian import GaussianStep
 from deniable.results.shared import GaussianFit
 from deniable.scores import PrivacyLoss
 
-__all__ = ["LEAST_RATE", "POOR_FIT", "fit_gaussian"]
-
 LEAST_RATE = 1e-10
 """Attacks with fewer false alarms, or with fewer misses, are left aside: of them no sampled release is Gaussian."""
 POOR_FIT = 1e-2

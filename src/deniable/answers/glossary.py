@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["GLOSSARY"]
-
 GLOSSARY = {
     "accuracy": "The share of right answers: of a model on new records, of an attack among its guesses.",
     "advantage": "How much more often an attack accuses members than others: members found minus others accused.",

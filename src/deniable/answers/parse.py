@@ -30,17 +30,6 @@ from deniable.promises import PARAMETERS, SCORES, Promise, Question
 from deniable.results.explain_result import AnswerInput
 from deniable.scores import privacy_loss
 
-__all__ = [
-    "COUNTED",
-    "LOCAL",
-    "RELEASES",
-    "SAMPLED",
-    "parse_choice",
-    "parse_promise",
-    "parse_question",
-    "parse_release",
-]
-
 Values = Mapping[str, Any]
 Family = Callable[[float], Mechanism]
 """A release by its noise."""

@@ -7,8 +7,6 @@ from typing import Any
 
 from deniable.mechanisms import Composed, Mechanism, Sampled, Sampling, Subsampled
 
-__all__ = ["write_python"]
-
 _MOST_PARTS = 12
 
 

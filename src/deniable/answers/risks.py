@@ -8,8 +8,6 @@ from deniable.checks import of_kind, probability, whole
 from deniable.results.shared import SinglingOut
 from deniable.scores import PrivacyLoss
 
-__all__ = ["singling_out"]
-
 
 def singling_out(loss: PrivacyLoss, weight: float, people: int) -> SinglingOut:
     """By how much the release helps to single out: predicates that fit a share `weight` of all people (Cohen 2020).

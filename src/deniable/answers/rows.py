@@ -13,8 +13,6 @@ from deniable.formatting import as_given, at_most, chance, percent_at_most
 from deniable.promises import SCORES, Epsilon, promised_bound
 from deniable.results.explain_result import Analysis, ChooseResult, Demand, ExplainResult
 
-__all__ = ["analysis_rows", "demand_rows", "figures", "has_analyses", "is_mechanism", "reasons", "score_rows"]
-
 _NAMES = {
     "exact": "exact",
     "naive": "naive composition",

@@ -24,24 +24,6 @@ from deniable.promises import promise_in, promised_bound
 from deniable.results.explain_result import AnswerInput, ChooseResult, ExplainResult
 from deniable.results.shared import ReleaseScores
 
-__all__ = [
-    "assessment",
-    "belief_sentence",
-    "caution",
-    "chosen_noise",
-    "delta_as_given",
-    "engineering",
-    "guess_sentence",
-    "meaning",
-    "mechanism_sentence",
-    "promise_kept",
-    "protection",
-    "risk_sentences",
-    "setting",
-    "signal",
-    "warning",
-]
-
 _ADJACENCIES = {
     "add-remove": ("one record more or less", "C"),
     "replace": ("one record exchanged for another", "2C"),

@@ -15,8 +15,6 @@ from deniable.results.explain_result import Strength, StrengthName
 from deniable.results.shared import ReleaseScores
 from deniable.scores import PrivacyLoss
 
-__all__ = ["NAMES", "from_even", "grade", "judge_strength", "weakness"]
-
 NAMES: tuple[StrengthName, ...] = ("strong", "moderate", "weak", "hardly any")
 """From the best on."""
 WEAK_ADVANTAGE, HARDLY_ANY_ADVANTAGE = 0.5, 0.9

@@ -10,8 +10,6 @@ from deniable.formats import from_dp_event, from_opacus
 from deniable.mechanisms import Adjacency, Mechanism
 from deniable.scores import privacy_loss
 
-__all__ = ["WRITTEN", "parse_written", "written_by"]
-
 WRITTEN: dict[str, str] = {
     "opacus": "The history of an Opacus accountant, as JSON: a list of triples (noise multiplier, sample rate, steps).",
     "dp_event": "An event of dp-accounting, as JSON: objects with class_name and the event's fields.",

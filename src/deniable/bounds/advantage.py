@@ -9,19 +9,6 @@ from math import exp, expm1, inf, log, tanh
 
 from deniable.checks import positive, probability
 
-__all__ = [
-    "advantage_at_fpr",
-    "advantage_at_fpr_from_tvd",
-    "erlingsson_advantage",
-    "kairouz_advantage",
-    "least_epsilon_erlingsson",
-    "least_epsilon_from_rates",
-    "least_epsilon_kairouz",
-    "least_epsilon_yeom",
-    "least_fnr",
-    "yeom_advantage",
-]
-
 
 def yeom_advantage(epsilon: float) -> float:
     """min(1, e^epsilon - 1) for epsilon-DP (Yeom et al. 2018, Theorem 1; Bernau 2021, Proposition 2)."""

@@ -9,8 +9,6 @@ from scipy.special import expit
 
 from deniable.checks import positive, probability
 
-__all__ = ["any_release_belief", "belief_to_epsilon", "epsilon_to_belief"]
-
 _SHARES_OF_FAILURE = (0.9, 0.75, 0.5, 0.25, 0.1, 0.03, 0.01, 0.001, 1e-9)
 """Parts of the failure probability that are tried as delta; each gives a bound, the least of them is taken."""
 

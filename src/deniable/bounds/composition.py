@@ -13,8 +13,6 @@ from deniable.bounds.tuning import Tuning
 from deniable.checks import probability
 from deniable.mechanisms import Adjacency, ApproximateDP, Mechanism, TotalVariation, named_adjacency
 
-__all__ = ["advanced_composition", "advanced_epsilon", "jumps", "naive_composition", "naive_epsilon"]
-
 _TINY = 1e-6
 _LEAST_DELTA = 1e-300
 """For Gaussian steps: a share of it, over 10^9 steps, is still above 0."""

@@ -15,8 +15,6 @@ from deniable.bounds.sampled import sampled_gaussian_kl
 from deniable.checks import positive
 from deniable.mechanisms import Adjacency, Laplace, Mechanism, RandomizedResponse, named_adjacency
 
-__all__ = ["kl_divergence", "kl_to_tvd", "kl_tvd"]
-
 
 def kl_to_tvd(divergence: float) -> float:
     """min(sqrt(KL/2), sqrt(1 - e^-KL)): Pinsker's and Bretagnolle-Huber's bounds on total variation.

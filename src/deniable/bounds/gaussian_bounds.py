@@ -15,18 +15,6 @@ from deniable.bounds.renyi import epsilon_to_rho, rho_to_epsilon_classic
 from deniable.bounds.variation import shift_tvd
 from deniable.checks import positive, probability, whole
 
-__all__ = [
-    "advantage_to_epsilon",
-    "classic_epsilon",
-    "classic_is_proved",
-    "classic_noise",
-    "epsilon_to_advantage",
-    "least_classic_delta",
-    "noise_for_belief",
-    "proved_epsilon",
-    "renyi_to_advantage",
-]
-
 
 def classic_noise(epsilon: float, delta: float) -> float:
     """sqrt(2 ln(1.25/delta)) / epsilon (Jia 2023, Theorem 2); a guarantee only where `classic_is_proved(epsilon)`."""

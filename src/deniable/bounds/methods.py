@@ -28,8 +28,6 @@ from deniable.bounds.tuning import Tuning
 from deniable.checks import probability, refuse
 from deniable.mechanisms import Adjacency, ApproximateDP, Mechanism, TotalVariation, named_adjacency
 
-__all__ = ["METHODS", "NamedBound", "analyses", "guarantee", "loss_bound"]
-
 METHODS = ("naive", "advanced", "zcdp", "rdp", "kl", "classic")
 
 

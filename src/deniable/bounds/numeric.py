@@ -8,8 +8,6 @@ from math import copysign, factorial, inf, sqrt
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["NEAR", "InapplicableError", "gaussian_rho", "log_excess", "log_mixture", "valley"]
-
 Array = npt.NDArray[np.float64]
 Point = tuple[float, float]
 _HUGE = 500.0  # e^500 is finite, and so is its product with anything that stands beside it here

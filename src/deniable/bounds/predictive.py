@@ -10,8 +10,6 @@ from math import exp
 from deniable.bounds.advantage import advantage_at_fpr_from_tvd, kairouz_advantage, least_fnr
 from deniable.checks import probability
 
-__all__ = ["accuracy_from_dp", "accuracy_from_tvd", "ppv_from_dp", "ppv_from_tvd"]
-
 
 def accuracy_from_dp(epsilon: float, delta: float = 0.0) -> float:
     """Jia 2023, Eq. 1: e^eps / (e^eps + 1) (1 - delta) + delta, the accuracy at even prior."""

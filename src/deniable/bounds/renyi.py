@@ -20,21 +20,6 @@ from deniable.bounds.tuning import Tuning
 from deniable.checks import positive, probability
 from deniable.mechanisms import Adjacency, Laplace, Mechanism, RandomizedResponse, named_adjacency
 
-__all__ = [
-    "best_epsilon",
-    "classic_conversion",
-    "epsilon_to_rho",
-    "improved_conversion",
-    "laplace_renyi",
-    "randomized_response_renyi",
-    "rdp_epsilon",
-    "renyi_curve",
-    "rho",
-    "rho_to_epsilon",
-    "rho_to_epsilon_classic",
-    "zcdp_epsilon",
-]
-
 Curve = Callable[[float], float]
 Conversion = Callable[[float, float, float], float]
 

@@ -21,8 +21,6 @@ from deniable.mechanisms import (
     Subsampled,
 )
 
-__all__ = ["amplify_epsilon", "base", "gaussian_noise", "pure_epsilon", "runs", "runs_between", "sampling"]
-
 _LARGEST_EPSILON = 1e130  # of a bare guarantee: its square, times any order and number of steps, is finite
 _HUGE = 500.0
 

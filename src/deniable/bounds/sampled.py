@@ -31,8 +31,6 @@ import numpy as np
 from deniable.bounds.numeric import NEAR, Array, gaussian_rho, log_mixture
 from deniable.mechanisms import Adjacency
 
-__all__ = ["sampled_gaussian_kl", "sampled_gaussian_renyi"]
-
 _STEP = 0.4
 _TAIL = 12.0  # standard deviations beyond the outermost bump; e^-72 is left out
 _MOST_NODES = 50_000

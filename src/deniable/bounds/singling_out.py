@@ -6,8 +6,6 @@ from math import exp, log1p
 
 from deniable.checks import positive, probability, whole
 
-__all__ = ["predicate_singling_out"]
-
 
 def predicate_singling_out(epsilon: float, delta: float, weight: float, people: int) -> float:
     """The most that an (epsilon, delta)-DP release adds to untargeted predicate singling out (Cohen 2020).

@@ -9,8 +9,6 @@ from operator import itemgetter
 
 from deniable.bounds.numeric import valley
 
-__all__ = ["Tuning"]
-
 _ENDS = {
     "order": (log(1e-9), log(1e15)),  # no release of interest has its best order outside
     "slack": (-36.0, 6.0),

@@ -15,21 +15,6 @@ from scipy.special import logsumexp
 from deniable.bounds.numeric import Array
 from deniable.checks import positive, probability, whole
 
-__all__ = [
-    "amplified_tvd",
-    "best_composition_delta",
-    "best_composition_deltas",
-    "best_composition_tvd",
-    "chained_tvd",
-    "gaussian_tvd",
-    "group_tvd",
-    "laplace_tvd",
-    "naive_tvd",
-    "parallel_tvd",
-    "shift_tvd",
-    "worst_composition_tvd",
-]
-
 
 def naive_tvd(alphas: Iterable[float]) -> float:
     """Jia 2023, Theorem 6: releases with these alphas are together 1 - prod(1 - alpha_i)-TVD private.

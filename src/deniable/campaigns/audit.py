@@ -11,7 +11,7 @@ import torch
 from msgspec import convert, structs
 
 from deniable.answers.explain import exact_scores
-from deniable.campaigns.campaign import Plan, Progress, Trials, play
+from deniable.campaigns.campaign import Plan, Progress, play
 from deniable.campaigns.final_model import observe_final, refuse_fitted_noise
 from deniable.campaigns.plot_data import course
 from deniable.campaigns.progress import show_progress
@@ -22,6 +22,7 @@ from deniable.data.encoding import tell_statistics
 from deniable.engines import Engine, choose_engine, open_store
 from deniable.evidence.anytime.watch import STOPS, Stop, Watch, WatchEvidence, limits_confidence, looks
 from deniable.evidence.measured import Measured, measure
+from deniable.evidence.played_trials import Trials
 from deniable.evidence.verdict import verdict, with_watch
 from deniable.formatting import at_most, percent_at_most
 from deniable.mechanisms import Adjacency, Training
@@ -32,8 +33,6 @@ from deniable.results.shared import Ends, Watched
 from deniable.scores import privacy_loss
 from deniable.store import CampaignStore
 from deniable.training.settings import Optimizer, Sensitivity
-
-__all__ = ["add_final_model", "as_measured", "audit", "judge", "run", "watch_notes", "watch_over"]
 
 SAMPLED = (
     "The neighbour is the most unlike one of a sample: D is too large to compare every pair. It may not be the most "

@@ -27,8 +27,6 @@ from deniable.training import Neighbours, TrainingSettings, run_block
 from deniable.training.engine import usual_block
 from deniable.training.networks.usual_models import model_factory
 
-__all__ = ["Plan", "Progress", "Trials", "campaign_of", "choose_neighbours", "exchange_records", "named_by", "play"]
-
 Progress = Callable[[int, int], None]
 """Called with (trials done, trials in all), first with those that a resumed campaign had already."""
 

@@ -42,8 +42,6 @@ from deniable.training.optimizers import updater
 from deniable.training.settings import TrainingSettings, as_records
 from deniable.training.stack import example_gradients
 
-__all__ = ["Exposure", "exposure", "rank_correlations", "write_records"]
-
 Array = NDArray[np.float64]
 CHUNK = 128
 """Records whose gradients are computed at once: what stays in the cache."""

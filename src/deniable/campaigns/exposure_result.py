@@ -21,8 +21,6 @@ from deniable.results import audit_result as results
 from deniable.results.audit_result import AuditInput, ExposureResult
 from deniable.results.shared import ReleaseScores
 
-__all__ = ["exposed_by", "exposure_alone", "exposure_document", "scores_of"]
-
 CANDIDATES = 64
 """Records of U \\ D that stand in for x', with replace neighbours."""
 BINS = 40

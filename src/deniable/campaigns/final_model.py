@@ -27,8 +27,6 @@ from deniable.results.shared import MeasuredLimits
 from deniable.store import CampaignStore
 from deniable.training.final_models import FinalScores, craft_gradient, crafted_block, loss_block, worst_weights
 
-__all__ = ["count_all_blocks", "final_campaign", "judge_final", "observe_final", "refuse_fitted_noise"]
-
 Block = Callable[[int], FinalScores]
 OBSERVERS = ("crafted", "worst-weights", "usual-weights")
 

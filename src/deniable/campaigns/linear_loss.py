@@ -24,8 +24,6 @@ from scipy.special import gammaln, logsumexp, ndtr, xlog1py, xlogy
 from deniable.checks import probability
 from deniable.mechanisms import Adjacency, Training
 
-__all__ = ["LinearLoss"]
-
 Floats = NDArray[np.float64]
 _DRAWS_SIGMAS = 12.0
 """How far from their mean draws are counted, and some more."""

@@ -21,8 +21,6 @@ from deniable.store import FILE, StoreError, look_at_blocks, look_at_settings
 from deniable.store.records import Arrays
 from deniable.store.shared_blocks import PLACE as BLOCKS
 
-__all__ = ["look"]
-
 LARGEST_BYTES = 2**28
 RISK = 0.05
 """Of a watch over a claim that is kept to call it refuted."""

@@ -15,8 +15,6 @@ from deniable.results.audit_result import Band, BeliefCourse, CourseResult, Fina
 from deniable.scores import beliefs
 from deniable.tradeoff import rates
 
-__all__ = ["BINS", "MOST_POINTS", "QUANTILES", "course"]
-
 BINS = 40
 """Of the histogram of final beliefs, from 0 to 1."""
 MOST_POINTS = 200

@@ -22,21 +22,6 @@ from deniable.results.shared import Provenance
 if TYPE_CHECKING:
     from deniable.data import Dataset
 
-__all__ = [
-    "attack_command",
-    "audit_command",
-    "compare_command",
-    "data_source",
-    "exposure_command",
-    "frontier_command",
-    "name_data",
-    "no_source",
-    "now",
-    "python_call",
-    "verdict_command",
-    "versions",
-]
-
 PACKAGES = ("numpy", "scipy", "torch", "scikit-learn")
 USUAL_LOSS = "cross-entropy"
 _SIZED = re.compile(r"(dense|cnn):[\d,]+")

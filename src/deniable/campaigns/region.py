@@ -10,8 +10,6 @@ from deniable.mechanisms import Adjacency, Mechanism
 from deniable.results.compare_result import NamedEpsilons, RegionRow
 from deniable.scores import privacy_loss
 
-__all__ = ["NAMED", "RegionRow", "region"]
-
 NAMED = ("naive", "advanced", "rdp")
 """The analyses of Erlingsson et al. 2019, Tables 1 and 2, from loose to tight."""
 _LARGEST = 1e100

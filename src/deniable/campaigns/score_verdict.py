@@ -19,8 +19,6 @@ from deniable.results.base import plain
 from deniable.results.shared import Provenance
 from deniable.results.verdict_result import VerdictResult
 
-__all__ = ["judge_file", "verdict"]
-
 
 def verdict(
     scores: Path | str | Scores,

@@ -26,8 +26,6 @@ from deniable.training.gradients import trainable
 from deniable.training.networks.usual_models import check_fit, model_factory, sized_model
 from deniable.training.settings import Optimizer, Sensitivity
 
-__all__ = ["CalibratedBy", "Ground", "check_records", "least_noise", "neighbourly", "usual_model", "with_model"]
-
 CalibratedBy = Literal["exact", "rdp"]
 
 USUAL_RECORDS = 100

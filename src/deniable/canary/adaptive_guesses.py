@@ -10,8 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-__all__ = ["guess_adaptively", "guess_at_once"]
-
 Array = NDArray[np.float64]
 _TIE = 1e-9
 """Between the scores of canaries that nothing but their number tells apart; relative to one unit of log-likelihood."""

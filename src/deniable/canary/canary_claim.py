@@ -11,8 +11,6 @@ from deniable.promises import Epsilon
 from deniable.results.canary_result import CanaryClaim
 from deniable.scores import privacy_loss
 
-__all__ = ["claim_for_people", "claim_for_replaced_records", "claim_of", "training_of"]
-
 _CLAIM_DIGITS = 6
 """To which the epsilon of a claimed training is rounded, upwards."""
 

@@ -25,8 +25,6 @@ from deniable.examination.adapters import drawn_batches, next_batch
 if TYPE_CHECKING:
     from deniable.canary.plan import CanaryPlan
 
-__all__ = ["GradientCanaries", "attach_to_opacus", "refuse_earlier_steps"]
-
 Array = NDArray[np.float64]
 _SPREAD_COORDINATES = 64
 """On which one spread-gradient canary lies."""

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from deniable.canary.gradient_canaries import GradientCanaries
     from deniable.canary.record_canaries import CanaryDataset, Crafting, LossOfItems
 
-__all__ = ["KINDS", "CanaryPlan", "canaries", "read_plan"]
-
 GRADIENT_KINDS = ("gradient", "spread-gradient")
 RECORD_KINDS = ("mislabelled", "out-of-distribution", "new-token", "crafted")
 KINDS = (*GRADIENT_KINDS, *RECORD_KINDS)

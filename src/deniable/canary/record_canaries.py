@@ -14,8 +14,6 @@ from torch.utils.data import Dataset, default_collate
 from deniable.checks import whole
 from deniable.training.networks.losses import loss_function
 
-__all__ = ["CanaryDataset", "Crafting", "LossOfItems", "craft_of_kind"]
-
 Crafting = Callable[[Any, np.random.Generator], Any]
 """Makes a canary from the record in whose place it stands."""
 LossOfItems = Callable[[Any, Sequence[Any]], Tensor]

@@ -12,8 +12,6 @@ import typer
 from deniable.cli.common import patience, refusals
 from deniable.cli.options import Text, option
 
-__all__ = ["EXAMPLES", "assess"]
-
 EXAMPLES = (
     "Examples:\n\ndeniable assess audit-out/local frontier-out --out assessment.docx\n\n"
     "deniable choose --belief .8 --records 60000 --batch 256 --epochs 10 --json > plan.json; deniable assess plan.json"

@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from deniable.campaigns.progress import bar
 from deniable.cli import options
-from deniable.cli.common import bar, kept_told, print_result, refusals, write_report
+from deniable.cli.common import kept_told, print_result, refusals, write_report
 from deniable.cli.engine_options import engine_options, plan_flag, read_engine
 from deniable.cli.options import Text, flag, option
 
 if TYPE_CHECKING:
     from deniable.engines import Campaign
     from deniable.results.attack_result import AttackResult
-
-__all__ = ["EXAMPLES", "attack"]
 
 EXAMPLES = (
     "Examples:\n\ndeniable attack mine:network members.npz others.npz --weights model.safetensors\n\n"

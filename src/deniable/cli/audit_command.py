@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 import typer
 from msgspec import structs
 
+from deniable.campaigns.progress import bar
 from deniable.cli import options
-from deniable.cli.common import bar, kept_told, patience, refusals, refuse_late, write_report
+from deniable.cli.common import kept_told, patience, refusals, refuse_late, write_report
 from deniable.cli.engine_options import engine_options, plan_flag, read_engine
 from deniable.cli.options import RenamedCommand, Text, flag, option
 from deniable.promises import AUDITED, audited_promise
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from deniable.results.audit_result import AuditResult, ExposureResult
     from deniable.results.shared import Provenance
     from deniable.store import CampaignStore
-
-__all__ = ["EXAMPLES", "AuditCommand", "audit"]
 
 EXAMPLES = (
     "Examples:\n\ndeniable audit digits --belief .9 --delta .01 --out audit-out\n\n"

@@ -12,8 +12,6 @@ from deniable.checks import one_of
 from deniable.cli.common import refusals
 from deniable.cli.options import Text, option
 
-__all__ = ["EXAMPLES", "card"]
-
 EXAMPLES = (
     "Examples:\n\ndeniable explain --noise 1 --rate .01 --steps 1000 --json > run.json; deniable card run.json\n\n"
     "deniable card audit-out/local --format registry"

@@ -14,26 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from deniable.campaigns.progress import bar
 from deniable.cli.options import refusal_text
 
 if TYPE_CHECKING:
     from deniable.report.stored_runs import Reported
     from deniable.results import Result
-
-__all__ = [
-    "Stopped",
-    "bar",
-    "kept_told",
-    "numbers",
-    "patience",
-    "print_parts",
-    "print_result",
-    "refusals",
-    "refuse_late",
-    "signals_raised",
-    "write_report",
-]
 
 _OURS = ("torch", "sklearn", "matplotlib", "jinja2", "safetensors")
 _WIDEST = 100

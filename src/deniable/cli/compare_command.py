@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from deniable.campaigns.progress import bar
 from deniable.cli import options
-from deniable.cli.common import bar, kept_told, numbers, print_result, refusals, write_report
+from deniable.cli.common import kept_told, numbers, print_result, refusals, write_report
 from deniable.cli.engine_options import engine_options, plan_flag, read_engine
 from deniable.cli.options import Text, flag, option
 from deniable.formatting import at_least, at_most, short, times
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from deniable.engines import Engine
     from deniable.results.compare_result import CompareResult, LevelResult
     from deniable.results.shared import Spread
-
-__all__ = ["EXAMPLES", "compare"]
 
 EXAMPLES = (
     "Examples:\n\ndeniable compare purchases --out comparison\n\n"

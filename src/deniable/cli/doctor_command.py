@@ -22,8 +22,6 @@ from deniable.cli.options import Json
 if TYPE_CHECKING:
     from deniable.results.doctor_result import DoctorResult, Package
 
-__all__ = ["EXAMPLES", "doctor", "examine_machine", "kernel_state"]
-
 EXAMPLES = "Examples:\n\ndeniable doctor\n\ndeniable doctor --json"
 _USES = (
     ("numpy", "every number", "deniable"),

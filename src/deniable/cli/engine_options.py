@@ -12,8 +12,6 @@ from deniable.cli.options import flag, read, word_option
 if TYPE_CHECKING:
     from deniable.engines import Engine
 
-__all__ = ["engine_options", "plan_flag", "read_engine"]
-
 _RAY_ALONE = ("address", "task_memory", "task_gpus")
 
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from deniable.mechanisms import Training
     from deniable.results.run_result import RunResult
 
-__all__ = ["CODES", "EXAMPLES", "examine"]
-
 EXAMPLES = (
     "Exit codes: 0 consistent, 1 violated, 2 refused (or the training failed), 3 other recipe, 4 cannot judge.\n\n"
     "Examples:\n\ndeniable examine training.py:train --noise 1 --rate .05 --steps 100\n\n"

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from deniable.campaigns.progress import bar
 from deniable.cli import options
-from deniable.cli.common import bar, kept_told, numbers, print_result, refusals, write_report
+from deniable.cli.common import kept_told, numbers, print_result, refusals, write_report
 from deniable.cli.engine_options import engine_options, plan_flag, read_engine
 from deniable.cli.options import Text, flag, option
 from deniable.formatting import count_of
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from deniable.engines import Engine, Shared
     from deniable.results.frontier_result import FrontierResult
     from deniable.utility.frontier_plan import FrontierPlan
-
-__all__ = ["EXAMPLES", "find_planned", "frontier"]
 
 EXAMPLES = (
     "Examples:\n\ndeniable frontier people.csv --label income --out frontier\n\n"

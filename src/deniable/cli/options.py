@@ -22,20 +22,6 @@ from deniable.fields import Field
 from deniable.formats.bounded_json import read_document
 from deniable.promises import AUDITED, PARAMETERS, SCORES, SPELLINGS, resolve_spellings
 
-__all__ = [
-    "RenamedCommand",
-    "Text",
-    "field_option",
-    "flag",
-    "option",
-    "option_name",
-    "promise_options",
-    "read",
-    "refusal_text",
-    "taking",
-    "word_option",
-]
-
 RELEASE = "What was released (exactly one)"
 TRAINING = "The training: --records --batch --epochs, or --rate --steps"
 LOCAL_MECHANISM = "Or a local mechanism"

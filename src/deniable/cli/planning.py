@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from deniable.engines.blocks import Certain
     from deniable.engines.planned import Planned
 
-__all__ = ["Replanned", "keep_plan", "place_of_plan", "plan_again", "play_planned"]
-
 _OF_THE_RUN = {"out", "processes", "engine", "address", "task_memory", "task_gpus"}
 """Options that say where blocks are played and kept: they are no part of the plan."""
 _NOT_PLANNED = {"plan", "resume", "json"}

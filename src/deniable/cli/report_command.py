@@ -13,8 +13,6 @@ import typer
 from deniable.cli.common import patience, refusals
 from deniable.cli.options import Text, flag, option
 
-__all__ = ["EXAMPLES", "report"]
-
 EXAMPLES = (
     "Examples:\n\ndeniable report audit-out/local audit-out/global --out report.html\n\n"
     "deniable verdict scores.csv --claimed-epsilon 2 --delta 1e-5 --json > verdict.json; deniable report verdict.json"

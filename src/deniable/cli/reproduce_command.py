@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from deniable.experiments.run import Selected
     from deniable.results.reproduce_result import ItemListing, ReproduceResult
 
-__all__ = ["EXAMPLES", "reproduce"]
-
 EXAMPLES = (
     "Examples:\n\ndeniable reproduce\n\ndeniable reproduce tvd figure-10\n\n"
     "deniable reproduce all --scale full --out results"

@@ -19,8 +19,6 @@ import typer
 from deniable.checks import whole
 from deniable.cli.options import Text, flag, option
 
-__all__ = ["EXAMPLES", "serve"]
-
 EXAMPLES = "Examples:\n\ndeniable serve\n\ndeniable serve --port 8080 --runs audit-out"
 SERVER = "The server"
 _MOST_PORT = 65535

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from deniable.evidence.examined_claim import Asked
     from deniable.results.verdict_result import VerdictResult
 
-__all__ = ["EXAMPLES", "VerdictCommand", "verdict"]
-
 EXAMPLES = (
     "Examples:\n\ndeniable verdict scores.csv --claimed-epsilon 2 --delta 1e-5 --rows-from trainings\n\n"
     "deniable verdict scores.csv --claimed-epsilon 2 --delta 1e-5 --noise 1 --rate .01 --steps 1000\n\n"

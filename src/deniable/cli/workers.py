@@ -16,8 +16,6 @@ from deniable.cli.options import Text, flag, option, read
 from deniable.formatting import count_of
 from deniable.store.records import in_words
 
-__all__ = ["merge", "status", "submit", "worker"]
-
 Directory = Annotated[str, typer.Argument(metavar="DIR", help="The directory of a campaign, as in --out.")]
 Directories = Annotated[list[str], typer.Argument(metavar="DIR...", help="Directories of one campaign.")]
 PANEL = "The workers"

@@ -26,8 +26,6 @@ from deniable.results.verdict_result import TprLimits
 from deniable.scores import privacy_loss
 from deniable.tradeoff import rates
 
-__all__ = ["FPRS", "measure_attack", "most_exposed", "proven_limits"]
-
 FPRS = (0.001, 0.01)
 CURVE_POINTS = 300
 EXPOSED_RECORDS = 10

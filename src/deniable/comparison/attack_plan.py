@@ -34,8 +34,6 @@ from deniable.data import Dataset
 from deniable.engines import Campaign
 from deniable.results.attack_result import ShadowsUsed
 
-__all__ = ["CHOICES", "AttackPlan", "OwnAttack", "PlayedBlock", "divide_rules"]
-
 OwnAttack = Literal[
     "strongest",
     "all",

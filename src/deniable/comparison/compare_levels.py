@@ -47,8 +47,6 @@ from deniable.scores import privacy_loss
 from deniable.store import CampaignStore
 from deniable.tradeoff import average_precision_bound, chance_level, phi
 
-__all__ = ["compare", "judge", "run"]
-
 SCHEMA = "deniable/compare/1"
 NOTHING = "undefined: the attack on the original model is at its baseline, so no gain in privacy can be measured"
 

@@ -19,8 +19,6 @@ from deniable.results.shared import Provenance
 from deniable.training.attacked.reference import reference_settings
 from deniable.training.attacked.targets import TargetSettings
 
-__all__ = ["AttackName", "ComparisonPlan", "Division", "Kind", "Level"]
-
 Kind = Literal["original", "central", "local"]
 AttackName = Literal["strongest", "lira", "rmia", "bayes", "whitebox", "shadow", "threshold"]
 CENTRAL_NOISES = (0.5, 2.0, 4.0, 6.0, 16.0)

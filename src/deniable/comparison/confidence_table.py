@@ -20,8 +20,6 @@ from deniable.data import Dataset, load
 from deniable.data.table_reader import first_row
 from deniable.results.attack_result import ShadowsUsed
 
-__all__ = ["ConfidenceTable", "read_confidence_table"]
-
 
 @dataclass(frozen=True)
 class ConfidenceTable:

@@ -16,8 +16,6 @@ from deniable.results.attack_result import MemberExposure
 from deniable.tradeoff import rank_correlation
 from deniable.training.settings import TrainingSettings
 
-__all__ = ["check_exposure", "expose_members"]
-
 BELIEF_DIGITS = 6
 
 

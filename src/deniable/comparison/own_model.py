@@ -34,8 +34,6 @@ from deniable.evidence.intervals import average_precision_interval
 from deniable.results.attack_result import AttackInput, AttackResult, BlindMean, ModelAccuracy
 from deniable.results.shared import Ends
 
-__all__ = ["OwnAttack", "attack", "attack_confidences", "campaign_of", "read_model", "read_records"]
-
 MEMBER = "member"
 UNSEEN = (
     "The records themselves were not given: whether members and non-members differ without the model could not be "

@@ -22,8 +22,6 @@ from deniable.store import CampaignStore
 from deniable.training.attacked.targets import Fitted, TargetSettings, fit, quality
 from deniable.training.engine import one_thread
 
-__all__ = ["PlayedRepeat", "campaign_of", "play"]
-
 SHADOWS = 16
 """Shadow models of each level and repeat."""
 SHADOWS_OF_A_PERTURBATION = 2

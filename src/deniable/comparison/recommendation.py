@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from deniable.comparison.repeat_measures import Shift
 from deniable.formatting import at_most
 
-__all__ = ["Point", "Recommendation", "recommend"]
-
 ALIKE_ACCURACY = 0.02
 """Two curves are alike where their accuracies nowhere differ by more; a common range must be at least half as wide."""
 FAVOURABLE_PHI = 1.0

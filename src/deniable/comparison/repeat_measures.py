@@ -16,20 +16,6 @@ from deniable.evidence.thresholds import Limits
 from deniable.results.shared import Curve, EpsilonBound, Spread
 from deniable.tradeoff import advantage, average_precision, chance_level, precision_recall, tpr_at
 
-__all__ = [
-    "Shift",
-    "Spread",
-    "advantages",
-    "curve",
-    "errors",
-    "lower_bound",
-    "precisions",
-    "rates_at",
-    "shift",
-    "spread_of",
-    "void",
-]
-
 FPRS = (0.001, 0.01, 0.05)
 CURVE_POINTS = 200
 SURE_CONFIDENCE = 0.99

@@ -13,8 +13,6 @@ from deniable.training import Observation
 from deniable.training.gradients import trainable
 from deniable.training.networks.usual_models import model_factory
 
-__all__ = ["Weights", "members_of", "non_members_of", "trained_model"]
-
 
 class Weights:
     """A watcher that keeps all trials' weights as they are before certain steps; step 0 has the untrained ones."""

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from deniable.data.dataset import Dataset
 from deniable.data.files import PublishedFile, locate, read_npz, read_table, read_tar_table
 
-__all__ = ["location30", "purchase", "read_location30", "read_purchase", "read_texas", "texas"]
-
 SHOKRI = "from https://github.com/privacytrustlab/datasets"
 UNPACKED = "what unpacking it gives"
 ONE_HOT = "from https://github.com/xehartnort/Purchase100-Texas100-datasets"

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from deniable.checks import whole
 
-__all__ = ["Dataset", "Kind", "split"]
-
 Kind = Literal["image", "binary", "table"]
 
 

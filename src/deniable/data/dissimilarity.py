@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from deniable.data.files import extra
 from deniable.data.ssim import StructuralKernel, negative_ssim
 
-__all__ = ["MEASURES", "Kernel", "Measure", "dissimilarity"]
-
 Array = NDArray[np.floating]
 
 

@@ -17,16 +17,6 @@ from deniable.data.files import extra
 from deniable.data.typed_columns import ColumnKind, MixedColumn, MixedTable
 from deniable.formatting import count_of
 
-__all__ = [
-    "LARGEST_SPREADS",
-    "MOST_FEATURES",
-    "EncodedColumn",
-    "TableEncoder",
-    "class_words",
-    "name_learnt_columns",
-    "tell_statistics",
-]
-
 MOST_WORDS = 50
 """Of a column that get a feature of their own; rarer ones share one."""
 MOST_FEATURES = 20_000

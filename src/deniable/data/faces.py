@@ -14,8 +14,6 @@ from deniable.checks import whole
 from deniable.data.dataset import Dataset
 from deniable.data.files import PublishedFile, damage_named, extra, locate, read_npz, tar_stream
 
-__all__ = ["lfw", "read_lfw"]
-
 PREPARED = PublishedFile(
     "lfw_min20_gray_62x47.npz",
     ("0a88e816ad9ca737acebcaa71831460ac6f646ac79a79b66dd31996408d628d7",),

@@ -24,21 +24,6 @@ from zipfile import BadZipFile, ZipFile, is_zipfile
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "PublishedFile",
-    "damage_error",
-    "damage_named",
-    "extra",
-    "locate",
-    "open_bytes",
-    "open_text",
-    "read_npz",
-    "read_table",
-    "read_tar_table",
-    "refuse_unpacking",
-    "tar_stream",
-]
-
 FOLDER = "DENIABLE_DATA"
 MOST_UNPACKED_BYTES = 256 * 2**20
 MOST_UNPACKED_TIMES = 100

@@ -9,8 +9,6 @@ from deniable.checks import whole
 from deniable.data.dataset import Dataset
 from deniable.data.files import extra
 
-__all__ = ["LEAKING_RECORDS", "digits", "purchases", "skewed_purchases"]
-
 CART_BITS = 600
 INDICATOR_PROBABILITY = 0.8
 TRAIN_BIT_PROBABILITY = 0.2

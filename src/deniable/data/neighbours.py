@@ -20,17 +20,6 @@ from deniable.data.files import extra
 from deniable.data.ssim import are_pixels
 from deniable.mechanisms import Adjacency
 
-__all__ = [
-    "Neighbour",
-    "PairSweep",
-    "Progress",
-    "cores",
-    "extreme_pairs",
-    "least_dissimilar",
-    "most_dissimilar",
-    "usual_measure",
-]
-
 Progress = Callable[[int, int], None]
 """Called with (blocks done, blocks in all)."""
 

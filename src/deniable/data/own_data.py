@@ -18,8 +18,6 @@ from deniable.data.files import read_npz
 from deniable.data.table_reader import first_row, read_columns, rows
 from deniable.data.typed_columns import MixedColumn, read_mixed_table
 
-__all__ = ["call_user_code", "from_arrays", "from_function", "from_npz", "from_table", "import_function"]
-
 T = TypeVar("T")
 MISTYPED_SHARE = 0.5
 """Of the cells of a column; more numbers than this among words are a column of numbers with a slip in it."""

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from deniable.data.dataset import Dataset
 from deniable.data.files import PublishedFile, locate, open_text, read_npz
 
-__all__ = ["adult", "mnist"]
-
 UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases/adult/"
 SHARED = "a repacked form of the published file"
 

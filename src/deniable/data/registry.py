@@ -16,8 +16,6 @@ from deniable.data import bits, faces, generated, own_data, published
 from deniable.data.dataset import Dataset
 from deniable.data.table_reader import is_table
 
-__all__ = ["NAMES", "Part", "load"]
-
 Part = Literal["all", "train", "test"]
 Found = Dataset | tuple[Dataset, Dataset]
 

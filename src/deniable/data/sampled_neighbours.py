@@ -17,8 +17,6 @@ from deniable.data.dissimilarity import Array, find_measure
 from deniable.data.neighbours import Indices, Neighbour, PairSweep, Progress, cores, extreme_pairs
 from deniable.mechanisms import Adjacency
 
-__all__ = ["likely_dissimilar", "too_many_pairs"]
-
 WORK_BYTES = 2**43
 """Bytes of prepared records met in pairs, above which not all pairs are compared: with ssim, about a minute a core."""
 SAMPLE, FINALISTS = 256, 64

@@ -17,8 +17,6 @@ from deniable.checks import as_path, refuse
 from deniable.data.table_reader import Kind, first_row, read_columns, rows, words
 from deniable.evidence.attack_scores import Floats, Scores
 
-__all__ = ["ScoreRows", "read_rows", "read_scores"]
-
 MEMBERS = {"0": False, "1": True, "false": False, "true": True, "0.0": False, "1.0": True}
 
 

@@ -10,8 +10,6 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-__all__ = ["StructuralKernel", "are_pixels", "negative_ssim"]
-
 Array = NDArray[np.floating]
 
 WINDOW = 7

@@ -21,8 +21,6 @@ from numpy.typing import NDArray
 
 from deniable.data.files import damage_error, open_bytes, open_text, refuse_unpacking
 
-__all__ = ["SUFFIXES", "Column", "first_row", "is_table", "read_columns", "rows", "words"]
-
 SUFFIXES = (".csv", ".csv.gz", ".parquet")
 LONGEST_LINE_BYTES = 1 << 22
 _CELL_BYTES = 8

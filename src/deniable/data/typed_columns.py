@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from deniable.data.files import damage_error, open_bytes, refuse_unpacking
 from deniable.data.table_reader import LONGEST_LINE_BYTES, first_row
 
-__all__ = ["BLANKS", "ColumnKind", "MixedColumn", "MixedTable", "read_mixed_table"]
-
 ColumnKind = Literal["number", "word", "date", "yes or no"]
 BLANKS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "none", "?", "-")
 """Cells that say nothing."""

@@ -20,8 +20,6 @@ from deniable.engines.claims import LEASE_SECONDS, Claims
 from deniable.engines.protocol import Engine, Finished, Work
 from deniable.store import CampaignStore, SharedStore, Store, open_local_store
 
-__all__ = ["Shared", "open_store", "resume_store"]
-
 T = TypeVar("T")
 _LISTING_SHARE = 0.05
 """Of the time, at most, goes into looking at what the others have finished, while there is work."""

@@ -16,8 +16,6 @@ from deniable.engines.protocol import Engine, Work
 from deniable.store import SharedStore, StoreError
 from deniable.store.records import Arrays
 
-__all__ = ["Campaign", "Certain", "Keeper", "arrays_of", "play_missing"]
-
 T = TypeVar("T")
 Results = Generator[tuple[int, T | None], None, None]
 Certain = Callable[[T], bool]

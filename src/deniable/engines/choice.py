@@ -8,8 +8,6 @@ from deniable.engines.cluster import Ray
 from deniable.engines.local import Local
 from deniable.engines.protocol import Engine
 
-__all__ = ["ENGINES", "choose_engine"]
-
 ENGINES = ("local", "ray", "shared")
 
 

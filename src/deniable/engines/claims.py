@@ -20,8 +20,6 @@ from time import monotonic
 
 from deniable.checks import positive
 
-__all__ = ["LEASE_SECONDS", "Claims", "find_claimed"]
-
 LEASE_SECONDS = 60.0
 PLACE = "claims"
 _RENEWALS_A_LEASE = 5

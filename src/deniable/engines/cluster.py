@@ -22,8 +22,6 @@ from typing import Any, TypeVar
 from deniable.checks import positive, whole
 from deniable.engines.protocol import EngineError, Finished, Work, pack
 
-__all__ = ["Ray", "play_handed"]
-
 T = TypeVar("T")
 _TASKS_A_CPU = 2
 """Under way: one at work and one that waits."""

@@ -19,8 +19,6 @@ from deniable.checks import whole
 from deniable.engines.processes import Workers
 from deniable.engines.protocol import EngineError, Finished, Work, pack
 
-__all__ = ["Local"]
-
 T = TypeVar("T")
 _BLOCKS_A_WORKER = 2
 """Under way: one at work and one that waits."""

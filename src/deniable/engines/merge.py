@@ -22,8 +22,6 @@ from deniable.store import (
 )
 from deniable.store.records import Arrays
 
-__all__ = ["Merged", "merge_stores"]
-
 
 class Merged(NamedTuple):
     """What is in the first directory now."""

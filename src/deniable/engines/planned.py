@@ -14,8 +14,6 @@ from typing import Any
 from deniable.engines.blocks import Campaign
 from deniable.store import StoreError, canonical, differences, read_document, write_document
 
-__all__ = ["PARTS", "PLAN", "Planned"]
-
 PLAN = "campaign.json"
 PARTS = "trials"
 """Where the campaigns of a reproduction are, each in a directory of its own."""

@@ -15,8 +15,6 @@ from pathlib import Path
 
 from deniable.store import read_document, write_document
 
-__all__ = ["Player", "Playing", "read_players"]
-
 PLACE = "players"
 _TELL_SECONDS = 2.0
 

@@ -9,8 +9,6 @@ from multiprocessing.context import SpawnContext, SpawnProcess
 from threading import current_thread, main_thread
 from typing import Any
 
-__all__ = ["Workers"]
-
 
 class Workers(SpawnContext):
     """A context for `ProcessPoolExecutor` that knows the processes it made.

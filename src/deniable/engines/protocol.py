@@ -6,8 +6,6 @@ import pickle
 from collections.abc import Callable, Generator, Iterable
 from typing import Any, Protocol, TypeVar
 
-__all__ = ["Engine", "EngineError", "Finished", "Work", "pack"]
-
 T = TypeVar("T")
 Work = Callable[[int], T]
 """From a block's number to its result; importable where it runs, with picklable arguments."""

@@ -6,8 +6,6 @@ import shlex
 import sys
 from pathlib import Path
 
-__all__ = ["SCRIPT", "write_script"]
-
 SCRIPT = "campaign.slurm"
 _TEXT = """#!/bin/sh
 #SBATCH --job-name=deniable

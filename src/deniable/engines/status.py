@@ -13,8 +13,6 @@ from deniable.engines.worker import CERTAIN, WATCH_CLAIM
 from deniable.store import FILE, SETTINGS_FILE, SharedBlocks
 from deniable.store.records import numbers_in
 
-__all__ = ["CampaignStatus", "read_status"]
-
 _SILENT_SECONDS = 300.0
 """A player that has said nothing for so long is no longer counted."""
 

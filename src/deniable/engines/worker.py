@@ -18,8 +18,6 @@ from deniable.engines.claims import LEASE_SECONDS, Claims
 from deniable.engines.players import Playing
 from deniable.store import SharedStore
 
-__all__ = ["CERTAIN", "WATCH_CLAIM", "work_in"]
-
 T = TypeVar("T")
 CERTAIN = "certain"
 """The file that ends all workers on a campaign: its answer is certain."""

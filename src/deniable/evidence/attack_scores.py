@@ -13,8 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 if TYPE_CHECKING:
     from deniable.evidence.played_trials import Trials
 
-__all__ = ["Errors", "Scores", "places"]
-
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 

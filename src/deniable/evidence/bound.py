@@ -13,8 +13,6 @@ from deniable.mechanisms import GaussianDP
 from deniable.results.shared import Assumed, EpsilonBound
 from deniable.scores import privacy_loss
 
-__all__ = ["GAUSSIAN", "INDEPENDENT", "Assumption", "Bound", "epsilon_of_mu", "one_sided_z"]
-
 
 @dataclass(frozen=True)
 class Assumption:

@@ -13,8 +13,6 @@ from deniable.evidence.attack_scores import Errors, Floats
 from deniable.evidence.bound import Bound
 from deniable.search import crossing
 
-__all__ = ["credible_bound", "epsilon_at_most"]
-
 _NODES, _WEIGHTS = leggauss(400)
 _LARGEST_EPSILON = 700.0
 

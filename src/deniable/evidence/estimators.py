@@ -36,8 +36,6 @@ from deniable.mechanisms import Adjacency, Training
 from deniable.scores import PrivacyLoss, privacy_loss
 from deniable.search import crossing
 
-__all__ = ["AdvantageBound", "Estimator", "GaussianCurve", "MechanismCurve", "Region", "estimate", "read_bound"]
-
 
 class Estimator(Protocol):
     """Reads epsilon off limits on the error rates; `strength` orders thresholds by how much they show."""

@@ -27,8 +27,6 @@ from deniable.mechanisms import Training
 from deniable.promises import Epsilon
 from deniable.scores import privacy_loss
 
-__all__ = ["METHODS", "Asked", "rule_named"]
-
 METHODS = (
     *("region", "gaussian", "mechanism", "separation", "likelihood", "advantage", "watch"),
     *("one-run", "one-run-gaussian", "one-run-mechanism", "order-statistics"),

@@ -25,13 +25,6 @@ from deniable.evidence.limits import Interval, lower_limit, upper_limit
 from deniable.evidence.roc_band import FEW_VALUES, RocBand
 from deniable.evidence.thresholds import ThresholdRule
 
-__all__ = [
-    "advantage_interval",
-    "auc_interval",
-    "average_precision_interval",
-    "best_advantage_interval",
-    "tpr_interval",
-]
 FEWEST_OF_A_CLASS = 30
 """Scores of a class beside its most frequent one, below which asymptotic intervals are not trusted."""
 ASYMPTOTIC_RISK_SHARE = 0.85

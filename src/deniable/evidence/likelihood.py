@@ -30,15 +30,6 @@ from deniable.evidence.attack_scores import Scores
 from deniable.evidence.bound import GAUSSIAN, Assumption, Bound, epsilon_of_mu, one_sided_z
 from deniable.search import falls_to
 
-__all__ = [
-    "largest_likelihood_mu",
-    "largest_separation_mu",
-    "likelihood",
-    "likelihood_mu",
-    "separation",
-    "separation_mu",
-]
-
 FLAG_LEVEL = 0.01
 """How often right assumptions are flagged, all of an estimator's tests together."""
 _LARGEST_SCORE = 1e70

@@ -18,17 +18,6 @@ from scipy.special import bdtr, betaincinv
 from deniable.checks import probability, whole
 from deniable.results.shared import MeasuredLimits as ShownLimits
 
-__all__ = [
-    "Interval",
-    "interval",
-    "joint_tails",
-    "lower_limit",
-    "lower_limits",
-    "quantile_interval",
-    "upper_limit",
-    "upper_limits",
-]
-
 
 class Interval(NamedTuple):
     """An estimate between its confidence limits."""

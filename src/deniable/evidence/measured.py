@@ -25,17 +25,6 @@ from deniable.evidence.thresholds import Limits, shift
 from deniable.mechanisms import Training
 from deniable.scores import beliefs
 
-__all__ = [
-    "Errors",
-    "Measured",
-    "advantage_interval",
-    "belief_in_truth",
-    "epsilon_lower_bound",
-    "gaussian_epsilon",
-    "measure",
-    "provable_epsilon",
-]
-
 QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 
 

@@ -23,20 +23,6 @@ from deniable.checks import probability, whole
 from deniable.evidence.attack_scores import Scores
 from deniable.evidence.bound import GAUSSIAN, Assumption, Bound, epsilon_of_mu
 
-__all__ = [
-    "SHARES",
-    "coins_assumption",
-    "count_tries",
-    "epsilon_from_guesses",
-    "mu_from_guesses",
-    "one_run",
-    "one_run_gaussian",
-    "refutes_curve",
-    "right_guesses",
-    "right_guesses_p",
-    "withdraw_if_refuted",
-]
-
 SHARES = (1.0, 0.5, 0.2, 0.1, 0.05)
 """Shares of the canaries that are guessed about."""
 _LARGEST_EPSILON, _EPSILON_PRECISION = 100.0, 1e-6

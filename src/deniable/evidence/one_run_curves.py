@@ -30,8 +30,6 @@ from deniable.evidence.estimators import MechanismCurve
 from deniable.evidence.one_run import SHARES, coins_assumption, count_tries, refutes_curve, withdraw_if_refuted
 from deniable.scores import PrivacyLoss
 
-__all__ = ["INDEPENDENT_CANARIES", "CurveTest", "OrderTest", "Tries", "one_run_mechanism", "order_statistics"]
-
 INDEPENDENT_CANARIES = Assumption(
     "what the release shows of one canary is independent of what it shows of the others (orthogonal canaries, noise "
     "that is independent between coordinates)"

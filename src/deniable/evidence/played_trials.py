@@ -9,8 +9,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Trials"]
-
 
 @dataclass(frozen=True)
 class Trials:

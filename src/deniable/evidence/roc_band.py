@@ -21,8 +21,6 @@ from numpy.typing import NDArray
 from deniable.evidence.attack_scores import Floats, Scores
 from deniable.evidence.limits import lower_limits, upper_limits
 
-__all__ = ["FEW_VALUES", "RocBand"]
-
 FEW_VALUES = 12
 """Distinct scores up to which each gets limits of its own."""
 _RANK_GROWTH = 1.35

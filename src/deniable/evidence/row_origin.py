@@ -12,8 +12,6 @@ from deniable.checks import RefusedError
 from deniable.evidence.attack_scores import Floats, Scores
 from deniable.evidence.examined_claim import Asked
 
-__all__ = ["SettledRows", "settle_origin"]
-
 
 @dataclass(frozen=True)
 class SettledRows:

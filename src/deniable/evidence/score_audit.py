@@ -45,8 +45,6 @@ from deniable.results.verdict_result import (
 )
 from deniable.scores import privacy_loss
 
-__all__ = ["FPRS", "judge_scores"]
-
 FPRS = (0.001, 0.01, 0.1)
 """At which false positive rates the true positive rate is shown."""
 NOT_STATED = (

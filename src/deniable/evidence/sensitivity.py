@@ -16,8 +16,6 @@ from deniable.evidence.played_trials import Trials
 from deniable.mechanisms import Adjacency, Gaussian, Mechanism, compose
 from deniable.scores import privacy_loss
 
-__all__ = ["epsilon_from_sensitivity", "epsilon_of_shift", "largest_shift"]
-
 SHIFT_LEVELS = 8
 """Unlike steps of sampled batches are rounded up to so many; more cost more time than they gain precision."""
 

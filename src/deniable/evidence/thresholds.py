@@ -28,19 +28,6 @@ from deniable.evidence.attack_scores import Errors, Floats, Scores
 from deniable.evidence.limits import joint_tails, lower_limits, upper_limits
 from deniable.evidence.roc_band import FEW_VALUES, RocBand
 
-__all__ = [
-    "RULES",
-    "Bonferroni",
-    "Fixed",
-    "Limits",
-    "MultiSplit",
-    "Split",
-    "Strength",
-    "ThresholdRule",
-    "beats",
-    "shift",
-]
-
 Strength = Callable[[Floats, Floats], Floats]
 """What an estimator reads off false positive and false negative rates; falls in both, < 0 if worse than guessing."""
 

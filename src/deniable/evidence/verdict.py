@@ -33,17 +33,6 @@ from deniable.results.shared import ReleaseScores as ExactScores
 if TYPE_CHECKING:
     from deniable.evidence.measured import Measured
 
-__all__ = [
-    "Closeness",
-    "RowCount",
-    "Verdict",
-    "ideal_scores",
-    "judge_bound",
-    "trials_to_decide",
-    "verdict",
-    "with_watch",
-]
-
 Name = Literal["violated", "other recipe", "consistent", "cannot judge"]
 Closeness = Literal["tight", "loose"]
 DO_NOT_REDUCE = "Do not reduce the noise because of this: another data set or attack may reach more."

@@ -9,8 +9,6 @@ from typing import Any
 from deniable.examination.step_listeners import LISTENERS
 from deniable.examination.trainer import COUNT_NOISE, AppliedStep, Released
 
-__all__ = ["drawn_batches", "next_batch", "watch_opacus"]
-
 
 class WatchedSteps(list[AppliedStep]):
     """The steps of a loop, and the parameters that it moves."""

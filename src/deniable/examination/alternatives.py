@@ -18,20 +18,6 @@ from torch import Tensor
 from deniable.examination.recomputation import RecomputedSteps, Recomputer, flat
 from deniable.examination.trainer import WatchedTraining
 
-__all__ = [
-    "AFTER",
-    "CLIPS",
-    "COUNTED",
-    "FLAT",
-    "LOSSES",
-    "MICROBATCHES",
-    "MOMENTA",
-    "VALUES",
-    "VECTORS",
-    "LookedTrial",
-    "vectors",
-]
-
 STEPS = 10
 """How many of a trial's steps are looked at."""
 CLIPS = (0.25, 0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.35, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0)

@@ -10,8 +10,6 @@ from deniable.training.gradients import trainable
 from deniable.training.networks.usual_models import refuse
 from deniable.training.settings import Columns
 
-__all__ = ["find_mixing", "refusal_report"]
-
 
 def find_mixing(model: nn.Module, columns: Columns) -> Diagnosis | None:
     """What makes per-example gradients meaningless: layers known to mix examples, and outputs that show it."""

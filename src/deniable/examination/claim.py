@@ -13,8 +13,6 @@ from deniable.checks import positive
 from deniable.examination.recipe import Recipe
 from deniable.mechanisms import Adjacency, Composed, Gaussian, Mechanism, Subsampled, Training, compose
 
-__all__ = ["RecipeTraining"]
-
 
 @dataclass(frozen=True)
 class RecipeTraining(Training):

@@ -22,8 +22,8 @@ from deniable.examination.recomputation import Recomputer
 from deniable.examination.residuals import TrialStatistics, examine_trial, sketch_sizes
 from deniable.examination.step_listeners import HandedGradients, LaterRecords, Listener, train_and_listen
 from deniable.examination.trainer import Records, Trainer, WatchedTraining, accumulate, check_batches, watch_steps
-from deniable.examination.twins.twin_run import Run, StandIn
-from deniable.examination.twins.twins import FAILS, SEEDS, Twins
+from deniable.examination.twins.twin_run import FAILS, Run, StandIn
+from deniable.examination.twins.twins import SEEDS, Twins
 from deniable.examination.updates.post_processing import PostProcessing, undo
 from deniable.mechanisms import Adjacency
 from deniable.training import Neighbours
@@ -32,8 +32,6 @@ from deniable.training.gradients import trainable
 from deniable.training.networks.losses import Loss
 from deniable.training.noise_source import SeededSource
 from deniable.training.settings import Columns, ModelFactory
-
-__all__ = ["Examination", "alone_evidence", "look_at_trials", "play_alone", "play_trial", "train_twin", "twins_of"]
 
 LOOKED_AT = 10
 """Other explanations are tried on so many trials, where something has to be explained."""

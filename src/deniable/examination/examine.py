@@ -44,8 +44,6 @@ from deniable.training.networks.losses import Loss, loss_function
 from deniable.training.networks.usual_models import model_factory, named_function
 from deniable.training.settings import Columns, ModelFactory
 
-__all__ = ["examine"]
-
 STATISTICS = 7
 """The version of what is kept of a trial; a store of another version is not resumed."""
 

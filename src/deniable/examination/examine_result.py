@@ -19,8 +19,6 @@ from deniable.promises import Question, claimed_scores
 from deniable.results.audit_result import AuditInput, AuditResult, Diagnostics, MeasuredScores, Test
 from deniable.results.shared import Watched
 
-__all__ = ["judge_training"]
-
 NOTE = (
     "The diagnostics speak about the trainings that were run: this data, this model, and clipping only as far as "
     "gradients reached it."

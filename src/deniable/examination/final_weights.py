@@ -24,8 +24,6 @@ from deniable.examination.updates.update_rules import (
     yielded_gradients,
 )
 
-__all__ = ["Ending", "FinalWeights", "find_ending"]
-
 
 class Ending(IntEnum):
     """What the final weights are."""

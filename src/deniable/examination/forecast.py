@@ -7,8 +7,6 @@ import sys
 from collections.abc import Callable
 from time import perf_counter
 
-__all__ = ["Forecast"]
-
 OTHER_TRAININGS = 90
 """Trainings beside the trials, about so many: twins, small sets of records, trials once more for a fault's cause."""
 STARTING_SECONDS = 30.0

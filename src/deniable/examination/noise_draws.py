@@ -16,8 +16,6 @@ from torch.overrides import TorchFunctionMode
 
 from deniable.examination.trainer import AppliedStep
 
-__all__ = ["NoiseDraws"]
-
 _SPREAD_PLACES: dict[Callable[..., Any], int | None] = {
     torch.randn: None,
     torch.randn_like: None,

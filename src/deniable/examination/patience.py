@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from math import inf
 from time import process_time
 
-__all__ = ["EndlessTrainingError", "Patience"]
-
 LEAST_SECONDS, TIMES = 4.0, 20.0
 """A training may take so many seconds of CPU time, or so many times that of the longest before it, if that is more."""
 LOOK_SECONDS = 0.2

@@ -16,8 +16,6 @@ from torch import Tensor
 
 from deniable.checks import positive, whole
 
-__all__ = ["Adaptive", "AutoS", "Clipping", "Flat", "Normalised", "PerLayer", "Recipe"]
-
 
 @dataclass(frozen=True)
 class Flat:

@@ -24,7 +24,6 @@ from deniable.training.stack import example_gradients
 
 SingleGradients = Callable[[list[Tensor], Tensor, Tensor], list[Tensor]]
 """Of weights, records and labels: every record's gradient, (records, ...) of each parameter."""
-__all__ = ["RecomputedSteps", "Recomputer", "flat"]
 
 AT_ONCE = 2**27
 """Numbers of gradients that may be held at once: steps are taken in groups of so many."""

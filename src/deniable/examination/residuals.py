@@ -33,8 +33,6 @@ from deniable.examination.updates.learning_rates import next_weights, rates_of_a
 from deniable.examination.updates.update_rules import followed_rule
 from deniable.training.evidence import local_sensitivity, log_likelihood_ratio
 
-__all__ = ["DIRECTIONS", "STEPWISE", "TrialStatistics", "examine_trial", "sketch_sizes"]
-
 Array = NDArray[np.float64]
 DIRECTIONS = ("clean sum", "clipped off", "outside the batch", "previous gradient", "previous clean sum")
 ROUNDING, SMOOTHING = 2e-6, 1e-6

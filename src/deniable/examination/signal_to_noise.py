@@ -15,8 +15,6 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["SignalToNoise"]
-
 _ERRORS = 2.5
 """Standard errors: one-sided, less than one in 150 by chance."""
 _TIED, _FEWEST = 1e-5, 3

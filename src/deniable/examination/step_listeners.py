@@ -8,8 +8,6 @@ from typing import Any, Protocol
 
 from deniable.examination.trainer import AppliedStep, Records, Trainer, as_step
 
-__all__ = ["LISTENERS", "HandedGradients", "LaterRecords", "Listener", "train_and_listen"]
-
 
 class Listener(Protocol):
     """Hears every step of a training."""

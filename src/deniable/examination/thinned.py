@@ -11,8 +11,6 @@ from torch import Tensor
 from deniable.examination.recomputation import RecomputedSteps
 from deniable.examination.trainer import WatchedTraining
 
-__all__ = ["thin", "thin_steps", "thin_vector"]
-
 MOST_A_LAYER, MOST_IN_ALL, ENOUGH = 4096, 2**16, 1024
 """Weights of a layer that are looked at, and of all; of many layers, so many of each are enough."""
 

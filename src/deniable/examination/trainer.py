@@ -28,19 +28,6 @@ from torch.utils.data import TensorDataset
 
 from deniable.checks import positive
 
-__all__ = [
-    "COUNT_NOISE",
-    "AppliedStep",
-    "Records",
-    "Released",
-    "Trainer",
-    "WatchedTraining",
-    "accumulate",
-    "as_step",
-    "check_batches",
-    "watch_steps",
-]
-
 COUNT_NOISE = "count noise"
 """The public number that tells the standard deviation of the noise on the count that a clipping norm follows."""
 Tensors = nn.Module | Mapping[str, ArrayLike | Tensor] | Sequence[ArrayLike | Tensor] | Tensor

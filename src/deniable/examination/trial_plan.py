@@ -20,14 +20,12 @@ from deniable.examination.examination_game import Examination, alone_evidence, l
 from deniable.examination.residuals import TrialStatistics
 from deniable.examination.twins.idle_records import other_contents
 from deniable.examination.twins.shifted_noise import look_through_noise
-from deniable.examination.twins.twin_run import Run
-from deniable.examination.twins.twins import FAILS, Twins
+from deniable.examination.twins.twin_run import FAILS, Run
+from deniable.examination.twins.twins import Twins
 from deniable.examination.updates.post_processing import Pair, PostProcessing, find_post_processing
 from deniable.store import CampaignStore
 from deniable.store.records import Arrays
 from deniable.training.gradients import trainable
-
-__all__ = ["GAME_SHARE", "diagnose_trials", "early_end_note", "game_confidence", "looks", "play_trials"]
 
 GAME_SHARE = 0.8
 """Of the risk 1 - confidence, so much is the game's and the rest the diagnostics'."""

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.axes import Axes
 
-__all__ = ["bands", "boxes", "violins"]
-
 
 def violins(axes: Axes, counts: Sequence[Sequence[int]], medians: Sequence[float], colours: Sequence[str]) -> None:
     """Each distribution's histogram over [0, 1] as a violin, with its median."""

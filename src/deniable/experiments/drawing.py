@@ -11,22 +11,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 
-__all__ = [
-    "BLACK",
-    "BLUE",
-    "GREEN",
-    "GREY",
-    "ORANGE",
-    "PURPLE",
-    "RED",
-    "YELLOW",
-    "add_letters",
-    "beside",
-    "legend",
-    "panels",
-    "table",
-]
-
 BLUE, RED, GREEN, ORANGE, PURPLE, YELLOW = "#0072b2", "#d55e00", "#009e73", "#e69f00", "#cc79a7", "#b8a800"
 BLACK, GREY = "#222222", "#999999"
 """Colours that the colour-blind can tell apart (Okabe and Ito)."""

@@ -15,27 +15,6 @@ from deniable.experiments.item import ItemRun
 from deniable.experiments.statements import Ordered
 from deniable.results.base import Part
 
-__all__ = [
-    "ALL_WORK",
-    "BELIEF",
-    "BELOW_CLIP",
-    "CASE_LABELS",
-    "CASE_NAMES",
-    "CLIP",
-    "COLOURS",
-    "LEAST_ABOVE_CLIP",
-    "LOCAL_CASES",
-    "STAND_IN_NOTE",
-    "TRAINED_BOTH",
-    "WORK",
-    "AgainstPaper",
-    "Columns",
-    "draw_final_beliefs",
-    "draw_sensitivities",
-    "four_ways",
-    "sensitivity_steps",
-]
-
 BELIEF, CLIP = 0.9, 3.0
 LEAST_ABOVE_CLIP = CLIP * (1 + 1e-6)
 """What "at most the clipping norm" means for numbers that were rounded."""

@@ -9,18 +9,6 @@ from scipy.special import expit, ndtri
 
 from deniable.results.base import Part
 
-__all__ = [
-    "BeliefSpread",
-    "EpsilonEstimates",
-    "ExactBelief",
-    "GameSummary",
-    "MeanError",
-    "QuantileSpread",
-    "SensitivitySpread",
-    "StepSpread",
-    "exact_belief",
-]
-
 
 class MeanError(Part, frozen=True, kw_only=True):
     """A mean and its standard error."""

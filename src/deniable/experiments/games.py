@@ -16,25 +16,6 @@ from typing import Literal
 from deniable.experiments.game_summary import GameSummary
 from deniable.experiments.item import ItemRun, Scale
 
-__all__ = [
-    "ADULT",
-    "CASES",
-    "MNIST",
-    "NAMES",
-    "PURCHASE",
-    "SMOKE_BELIEFS",
-    "STAND_IN",
-    "Case",
-    "Game",
-    "Sensitivity",
-    "available",
-    "game_of_size",
-    "measure_games",
-    "shared_work",
-    "three_sets",
-    "title_of",
-]
-
 MNIST, ADULT, PURCHASE, STAND_IN = "mnist", "adult", "purchase100", "location30"
 NAMES = {MNIST: "MNIST", ADULT: "Adult", PURCHASE: "Purchase-100", STAND_IN: "Location-30"}
 RECORDS = {MNIST: 100, STAND_IN: 1000, PURCHASE: 1000, ADULT: 1000}

@@ -23,8 +23,6 @@ from deniable.mechanisms import Gaussian
 from deniable.results.base import Part
 from deniable.scores import posterior, privacy_loss
 
-__all__ = ["decision", "errors", "scores"]
-
 EPSILONS, DELTA = (6.0, 3.0), 1e-6
 DELTAS = (1e-2, 1e-3, 1e-6)
 Curve = NDArray[np.float64]

@@ -22,8 +22,6 @@ from deniable.store import canonical, read_document, write_document
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Item", "ItemRun", "Paper", "Scale", "Values", "expected_seconds", "present", "to_values"]
-
 Values = dict[str, Any]
 """Plain JSON: numbers, texts, lists and tables of them."""
 T = TypeVar("T")

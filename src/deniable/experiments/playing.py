@@ -21,14 +21,16 @@ from deniable.adversaries import LossThreshold
 from deniable.bounds.belief import belief_to_epsilon
 from deniable.bounds.gaussian_bounds import advantage_to_epsilon
 from deniable.bounds.renyi import rho_to_epsilon_classic
-from deniable.campaigns.campaign import Plan, Trials, exchange_records
+from deniable.campaigns.campaign import Plan, exchange_records
 from deniable.campaigns.setup import least_noise, usual_model
 from deniable.comparison.repeat_measures import advantages
 from deniable.comparison.trained import Weights, members_of, non_members_of, trained_model
 from deniable.data import Dataset, load, split
 from deniable.data.neighbours import Neighbour, cores, least_dissimilar, most_dissimilar, usual_measure
 from deniable.engines import Campaign, Engine, Local, play_missing, resume_store
-from deniable.evidence.measured import Errors, belief_in_truth
+from deniable.evidence.attack_scores import Errors
+from deniable.evidence.measured import belief_in_truth
+from deniable.evidence.played_trials import Trials
 from deniable.evidence.sensitivity import epsilon_of_shift, largest_shift
 from deniable.experiments.game_summary import (
     BeliefSpread,
@@ -49,8 +51,6 @@ from deniable.training import Neighbours, TrainingSettings, run_block
 from deniable.training.attacked.targets import quality
 from deniable.training.engine import usual_block
 from deniable.training.networks.usual_models import model_factory
-
-__all__ = ["Played", "plan_game", "play", "summary"]
 
 EXTREMES = 3
 """Neighbours from either end that Bernau 2021 (Figure 4) looks at."""

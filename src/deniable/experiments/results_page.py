@@ -15,8 +15,6 @@ from msgspec import convert
 from deniable.experiments.dbsec.figure_panels import VariantFigures
 from deniable.results.reproduce_result import ItemResult, Statement
 
-__all__ = ["outcome", "results_page"]
-
 OFTEN = 3
 """A note of so many items is told once, above them."""
 HINDSIGHT = " *Settled with data in sight.*"

@@ -29,8 +29,6 @@ from deniable.results.base import plain as to_plain
 from deniable.results.reproduce_result import ItemResult, PaperName, ReproduceResult, Statement
 from deniable.store import read_document, replace_file, write_document
 
-__all__ = ["Progress", "Selected", "check_writable", "kept_record", "run_items"]
-
 _TAG, _FINE = re.compile(rb"<[^>]*>"), re.compile(rb"(\d\.\d\d)\d+")
 _SMALLER = (
     (re.compile(rb'<g id="[^"]*">'), b"<g>"),  # names that nothing refers to

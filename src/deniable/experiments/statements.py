@@ -15,8 +15,6 @@ from typing import Any, Generic, TypeVar
 
 from msgspec import convert
 
-__all__ = ["Claim", "Close", "Comparison", "Judgement", "Known", "Ordered", "Printed", "Within", "at"]
-
 Tree = Mapping[str, Any]
 T = TypeVar("T")
 

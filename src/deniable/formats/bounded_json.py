@@ -8,8 +8,6 @@ from typing import Any
 
 from deniable.checks import RefusedError
 
-__all__ = ["MOST_BYTES", "read_document", "read_text"]
-
 MOST_BYTES = 4_000_000
 """Of a file, or of what is sent to the planner."""
 

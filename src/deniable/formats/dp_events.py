@@ -30,8 +30,6 @@ from deniable.mechanisms import (
     compose,
 )
 
-__all__ = ["from_dp_event"]
-
 _DEEPEST = 60
 _MOST_EVENTS = 100_000
 _ENDING = "DpEvent"

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from deniable.checks import RefusedError, refuse
 from deniable.mechanisms import Mechanism, PmfPair
 
-__all__ = ["from_pld"]
-
 _MOST_LOSSES = 2_000_000
 _SUM_ERROR = 1e-9
 _MEAN_ERROR = 1e-6

@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 from deniable.checks import RefusedError, one_of, positive, probability, whole
 from deniable.mechanisms import Adjacency, ApproximateDP, Gaussian, Mechanism, Shuffled, compose
 
-__all__ = ["OPACUS_SAMPLINGS", "Stretch", "check_history", "from_opacus"]
-
 OPACUS_SAMPLINGS = "poisson", "shuffled", "unknown"
 """How batches were drawn, the weaker protection last: Poisson samples, completed passes, or nobody knows."""
 _MOST_STRETCHES = 100_000

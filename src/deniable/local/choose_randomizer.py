@@ -14,8 +14,6 @@ from deniable.local.pixels import ImagePixelization
 from deniable.local.randomizer import Randomizer
 from deniable.local.response import BinaryResponse
 
-__all__ = ["perturb_dataset", "suitable_randomizer"]
-
 
 def suitable_randomizer(dataset: Dataset, epsilon: float) -> Randomizer:
     """The randomizer that Bernau 2021b uses for such data, with `epsilon` for each value.

@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 
 from deniable.checks import whole
 
-__all__ = ["BITS", "Coins", "Entropy", "below", "chance_of_lie", "decimals", "entropy"]
-
 BITS = 72
 """The chance of a coin is a multiple of 2^-BITS."""
 

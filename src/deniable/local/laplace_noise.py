@@ -16,8 +16,6 @@ from deniable.local.coins import Coins, Entropy, chance_of_lie, decimals, entrop
 from deniable.local.randomizer import LocalCost, Randomizer
 from deniable.mechanisms import Laplace, Mechanism, compose
 
-__all__ = ["GRID_STEPS", "BoundedLaplace", "rounded_laplace"]
-
 GRID_STEPS = 2**16
 """Steps of the grid on which a bounded number and its noise lie."""
 VALUES_AT_ONCE = 2**16

@@ -15,8 +15,6 @@ from deniable.local.randomizer import LocalCost, Randomizer
 from deniable.local.response import CategoricalResponse
 from deniable.mechanisms import compose
 
-__all__ = ["OneHotResponse", "TableRandomizer"]
-
 
 @dataclass(frozen=True)
 class OneHotResponse(Randomizer):

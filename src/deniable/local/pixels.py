@@ -16,8 +16,6 @@ from deniable.local.laplace_noise import rounded_laplace
 from deniable.local.randomizer import LocalCost, Randomizer
 from deniable.mechanisms import Laplace, Mechanism, Pixelization, compose
 
-__all__ = ["ImagePixelization"]
-
 WHITE_STEPS = 255 * 16
 """Steps of the grid from black to white: sixteen a grey level."""
 

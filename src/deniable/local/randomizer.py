@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from deniable.mechanisms import Adjacency, Mechanism
 from deniable.scores import PrivacyLoss, privacy_loss
 
-__all__ = ["LocalCost", "Randomizer"]
-
 
 @dataclass(frozen=True)
 class LocalCost:

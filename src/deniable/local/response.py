@@ -15,8 +15,6 @@ from deniable.local.coins import Coins, Entropy, below, chance_of_lie, entropy
 from deniable.local.randomizer import LocalCost, Randomizer
 from deniable.mechanisms import Composed, RandomizedResponse
 
-__all__ = ["BinaryResponse", "CategoricalResponse"]
-
 VALUES_AT_ONCE = 2**19
 """Values that are perturbed together: they stay in the cache."""
 

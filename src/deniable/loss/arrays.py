@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["EPS", "Complexes", "Floats", "Numbers", "multiply"]
-
 EPS = 2.2e-16  # twice the relative round-off of one operation, 1.1e-16
 
 Floats = NDArray[np.floating[Any]]

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from deniable.loss.pairs.pair import Pair
     from deniable.loss.pairs.step import Step
 
-__all__ = ["FUNCTIONALS", "NULL_TAIL", "STICK", "TAIL", "Functional"]
-
 
 @dataclass(frozen=True)
 class Functional(ABC):

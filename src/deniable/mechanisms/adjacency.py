@@ -7,8 +7,6 @@ from enum import StrEnum
 from deniable.checks import refuse
 from deniable.mechanisms.mechanism import Mechanism, check_mechanism
 
-__all__ = ["Adjacency", "named_adjacency"]
-
 
 class Adjacency(StrEnum):
     """Which data sets count as neighbours, that is, what the observer must not be able to tell apart.

@@ -11,8 +11,6 @@ from deniable.mechanisms.adjacency import Adjacency
 from deniable.mechanisms.mechanism import Mechanism
 from deniable.mechanisms.releases import Gaussian
 
-__all__ = ["Training"]
-
 
 @dataclass(frozen=True)
 class Training:

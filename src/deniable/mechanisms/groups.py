@@ -20,8 +20,6 @@ from deniable.mechanisms.releases import (
 from deniable.mechanisms.samplings import Poisson, Sampled, Subsampled, sample_by
 from deniable.mechanisms.selection import RepeatAndSelect
 
-__all__ = ["group"]
-
 _MOST_NATS = 700.0
 
 

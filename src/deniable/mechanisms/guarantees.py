@@ -9,8 +9,6 @@ from math import fsum
 from deniable.checks import loss_size, positive, probability, refuse
 from deniable.mechanisms.mechanism import Mechanism
 
-__all__ = ["ApproximateDP", "ConcentratedDP", "GaussianDP", "PmfPair", "RenyiDP", "TotalVariation"]
-
 _SUM_ERROR = 1e-9  # by which given probabilities may miss 1
 
 

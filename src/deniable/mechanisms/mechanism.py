@@ -10,8 +10,6 @@ from deniable.checks import refuse, whole
 if TYPE_CHECKING:
     from deniable.mechanisms.samplings import Sampling
 
-__all__ = ["Composed", "Mechanism", "check_mechanism", "compose"]
-
 
 @dataclass(frozen=True)
 class Mechanism:

@@ -12,16 +12,6 @@ from deniable.checks import amount_of_noise, loss_size, probability, whole
 from deniable.mechanisms.guarantees import GaussianDP
 from deniable.mechanisms.mechanism import Mechanism
 
-__all__ = [
-    "DiscreteGaussian",
-    "DiscreteLaplace",
-    "ExponentialMechanism",
-    "Gaussian",
-    "Laplace",
-    "Pixelization",
-    "RandomizedResponse",
-]
-
 
 @dataclass(frozen=True)
 class Gaussian(Mechanism):

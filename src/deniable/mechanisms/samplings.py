@@ -8,20 +8,6 @@ from math import nextafter
 from deniable.checks import RefusedError, of_kind, probability, refuse, whole
 from deniable.mechanisms.mechanism import Composed, Mechanism, check_mechanism
 
-__all__ = [
-    "CyclicPoisson",
-    "FixedSize",
-    "Poisson",
-    "RandomAllocation",
-    "Sampled",
-    "Sampling",
-    "Shuffled",
-    "Subsampled",
-    "TruncatedPoisson",
-    "sample_by",
-    "samplings_of",
-]
-
 
 @dataclass(frozen=True)
 class Sampling:

@@ -8,8 +8,6 @@ from math import inf
 from deniable.checks import positive, refuse
 from deniable.mechanisms.mechanism import Mechanism, check_mechanism
 
-__all__ = ["RepeatAndSelect"]
-
 
 @dataclass(frozen=True)
 class RepeatAndSelect(Mechanism):

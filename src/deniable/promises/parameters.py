@@ -10,8 +10,6 @@ from deniable.checks import RefusedError, refuse
 from deniable.fields import Field
 from deniable.mechanisms import Adjacency
 
-__all__ = ["EVENLY", "PARAMETERS", "PERCENT", "SPELLINGS", "Question", "resolve_spellings"]
-
 
 @dataclass(frozen=True)
 class Question:

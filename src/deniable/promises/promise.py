@@ -15,8 +15,6 @@ from deniable.promises.parameters import PARAMETERS
 from deniable.scores import PrivacyLoss
 from deniable.upper import Upper
 
-__all__ = ["Promise", "check_promise"]
-
 
 @dataclass(frozen=True)
 class Promise(ABC):

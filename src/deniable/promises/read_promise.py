@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from deniable.results.explain_result import AnswerInput
     from deniable.results.shared import Claimed
 
-__all__ = ["audited_promise", "claimed_scores", "promise_in", "promised_bound"]
-
 
 def audited_promise(claim: Mapping[str, float], delta: float) -> Promise:
     """The one promise of an audit, by its name; `delta` is also how often a belief may be exceeded."""

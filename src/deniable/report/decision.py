@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Decision", "decide"]
-
 Answer = Literal["Release", "Do not release", "Not enough evidence"]
 TONES: dict[Answer, str] = {"Release": "good", "Do not release": "bad", "Not enough evidence": "open"}
 _BY_PRIVACY_ALONE = "This speaks of the privacy of people in the training data alone, not of law, use or quality."

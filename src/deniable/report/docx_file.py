@@ -13,8 +13,6 @@ from xml.sax.saxutils import escape
 
 from deniable.report.plain_document import Block, Heading, Listed, OpenPlace, Paragraph, Rows
 
-__all__ = ["write_docx"]
-
 _W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 _PACKAGE = "http://schemas.openxmlformats.org/package/2006"
 _OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"

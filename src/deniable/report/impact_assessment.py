@@ -24,8 +24,6 @@ from deniable.results.explain_result import ExplainResult
 from deniable.results.frontier_result import FrontierResult
 from deniable.store import replace_file
 
-__all__ = ["FORMATS", "assess", "write_assessment"]
-
 FORMATS = (".md", ".docx")
 _NOTE = (
     "Filled in by deniable {version} from the runs that are named below. Every figure stands in their documents, too. "

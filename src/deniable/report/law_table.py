@@ -14,8 +14,6 @@ from deniable.results.audit_result import AuditResult
 from deniable.results.explain_result import ExplainResult
 from deniable.results.shared import ReleaseScores
 
-__all__ = ["law_of_answer", "law_of_audit"]
-
 _LAW_WORDS = (
     "A mapping, not a promise: which risk is small enough, and whether a release is anonymous, is decided by people "
     "and by law."

@@ -13,8 +13,6 @@ import msgspec
 from deniable.checks import of_kind
 from deniable.results.base import Result
 
-__all__ = ["log_to_mlflow"]
-
 
 def log_to_mlflow(result: Result) -> None:
     """Log a result into the active MLflow run, or into a new one; needs the package mlflow or mlflow-skinny.

@@ -17,8 +17,6 @@ from deniable.results.shared import ReleaseScores
 from deniable.results.verdict_result import VerdictResult
 from deniable.utility.expected_quality import expect_quality
 
-__all__ = ["UNKNOWN", "tell_quality"]
-
 UNKNOWN = (
     "Not measured here. `deniable frontier` measures what accuracy each promise leaves; named beside this run, its "
     "figures stand here."

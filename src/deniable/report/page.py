@@ -30,8 +30,6 @@ from deniable.results.base import plain
 from deniable.results.frontier_result import FrontierResult
 from deniable.store import replace_file, write_document
 
-__all__ = ["SCHEMA", "make_chapters", "page", "page_of", "write"]
-
 SCHEMA = "deniable/report/1"
 UNSAFE = str.maketrans({character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"})
 """What could end a script element, or a line within one, written so that JSON reads the same."""

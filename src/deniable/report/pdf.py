@@ -8,8 +8,6 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-__all__ = ["print_page"]
-
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 PATIENCE_SECONDS = 120.0
 """Seconds that a browser may take."""

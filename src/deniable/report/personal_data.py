@@ -8,8 +8,6 @@ from deniable.results.audit_result import AuditResult, ExposureResult
 from deniable.results.base import Result
 from deniable.results.frontier_result import FrontierResult
 
-__all__ = ["NONE", "tell_personal_data"]
-
 NONE = "No record of the data, and nothing about one person, is in it: figures are about the release as a whole."
 
 

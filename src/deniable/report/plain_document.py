@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Block", "Heading", "Listed", "OpenPlace", "Paragraph", "Rows", "write_markdown"]
-
 
 @dataclass(frozen=True)
 class Heading:

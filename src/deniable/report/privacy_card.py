@@ -20,8 +20,6 @@ from deniable.results import AuditResult, ExplainResult, Result
 from deniable.results.base import encode
 from deniable.results.shared import ReleaseScores
 
-__all__ = ["FORMATS", "write_card"]
-
 _UNITS = {
     "add-remove": "presence or absence of one record",
     "replace": "one record exchanged for another",

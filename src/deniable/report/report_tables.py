@@ -24,27 +24,6 @@ from deniable.results.compare_result import CompareResult, LevelResult, RegionRo
 from deniable.results.shared import Ends, EpsilonBound, MeasuredLimits, Spread
 from deniable.results.verdict_result import BoundsOnEpsilon, TprLimits, VerdictResult
 
-__all__ = [
-    "achieved_table",
-    "belief_above",
-    "belief_limit",
-    "diagnostics",
-    "estimates",
-    "estimators",
-    "exposed_table",
-    "least_proven",
-    "levels",
-    "lower_bound",
-    "may_exceed",
-    "origin",
-    "proven",
-    "reach",
-    "regions",
-    "score_rows",
-    "scores",
-]
-
-
 _LEAST_P = 1e-12
 """Smaller p-values are told as below it: what is smaller, rounding decides."""
 

@@ -15,8 +15,6 @@ from deniable.results.reading import schema_name
 from deniable.results.shared import Provenance
 from deniable.results.verdict_result import VerdictResult
 
-__all__ = ["rerun"]
-
 SETTINGS = {
     "model": "Model",
     "loss": "Loss",

@@ -25,8 +25,6 @@ from deniable.results import (
     VerdictResult,
 )
 
-__all__ = ["draw_svg", "page", "pictures", "plot", "summary"]
-
 
 def summary(result: Result) -> str:  # noqa: PLR0911 (one for each kind of result)
     """The same sentences with which page and command line begin."""

@@ -23,20 +23,6 @@ from deniable.results.shared import Curve
 from deniable.results.verdict_result import VerdictResult
 from deniable.store import FILE, kept, verify_document
 
-__all__ = [
-    "DOCUMENTS",
-    "KINDS",
-    "PAGE",
-    "Found",
-    "ReportedRun",
-    "find_runs",
-    "list_run",
-    "outcome",
-    "places",
-    "read",
-    "title",
-]
-
 DOCUMENTS = ("audit.json", "compare.json", "attack.json", "frontier.json")
 """The document in a run's folder."""
 PAGE = "report.html"

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from deniable.formatting import count_of
 from deniable.results.status_result import StatusResult
 
-__all__ = ["sentences"]
-
 _MOST_NODES = 20
 """Named one by one."""
 

@@ -8,19 +8,6 @@ from deniable.results.base import Part, Result
 from deniable.results.shared import Curve, Ends, EpsilonBound, MeasuredLimits, Provenance, Spread, TprAt
 from deniable.results.verdict_result import TprLimits
 
-__all__ = [
-    "AttackInput",
-    "AttackResult",
-    "AttackRow",
-    "BlindMean",
-    "ExposedMember",
-    "MemberExposure",
-    "ModelAccuracy",
-    "ProvenLimits",
-    "RocPoints",
-    "ShadowsUsed",
-]
-
 
 class AttackInput(Part, frozen=True, kw_only=True):
     """The attack and the records."""

@@ -17,29 +17,6 @@ from deniable.results.shared import (
     Watched,
 )
 
-__all__ = [
-    "AuditInput",
-    "AuditResult",
-    "BeliefCourse",
-    "BeliefMeasured",
-    "CourseResult",
-    "Diagnostics",
-    "EpsilonMeasured",
-    "ExposedRecord",
-    "ExposureResult",
-    "ExposureSummary",
-    "FinalBeliefs",
-    "FinalModel",
-    "FinalObserver",
-    "FixedBound",
-    "GameResult",
-    "Histogram",
-    "LinearLosses",
-    "MeasuredScores",
-    "Roc",
-    "Test",
-]
-
 Band = tuple[tuple[float, ...], ...]
 """Low, middle and high over the steps."""
 

@@ -10,9 +10,6 @@ from typing import Any, ClassVar, Self
 
 import msgspec
 
-__all__ = ["Part", "Result", "UnreadableError", "encode", "plain"]
-
-
 _SHORT_CHARACTERS = 140
 """Of a sentence in `repr`."""
 

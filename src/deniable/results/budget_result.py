@@ -6,8 +6,6 @@ from typing import Literal
 
 from deniable.results.base import Part
 
-__all__ = ["BudgetReading", "BudgetRule"]
-
 BudgetRule = Literal["planned", "gaussian", "renyi"]
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from deniable.mechanisms import Adjacency
 from deniable.results.base import Part
 
-__all__ = ["CanaryClaim", "CanaryFile"]
-
 
 class CanaryClaim(Part, frozen=True, kw_only=True):
     """What is claimed of the training; its noise, rate and steps where they are known."""

@@ -7,18 +7,6 @@ from typing import ClassVar, Literal
 from deniable.results.base import Part, Result
 from deniable.results.shared import Curve, EpsilonBound, Provenance, Spread
 
-__all__ = [
-    "BlindSpread",
-    "Chance",
-    "CompareInput",
-    "CompareResult",
-    "LevelEpsilon",
-    "LevelResult",
-    "NamedEpsilons",
-    "Recommended",
-    "RegionRow",
-]
-
 
 class CompareInput(Part, frozen=True, kw_only=True):
     """The data, the levels and the attack."""

@@ -6,8 +6,6 @@ import msgspec
 
 from deniable.results.base import Part
 
-__all__ = ["DoctorResult", "Package"]
-
 
 class Package(Part, frozen=True, kw_only=True):
     """A package that deniable can use."""

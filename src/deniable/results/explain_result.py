@@ -10,22 +10,6 @@ from deniable.mechanisms import Adjacency
 from deniable.results.base import Part, Result
 from deniable.results.shared import ReleaseScores
 
-__all__ = [
-    "Analysis",
-    "AnswerInput",
-    "BeliefShares",
-    "ChooseResult",
-    "CurvesResult",
-    "Demand",
-    "ExpectedPiece",
-    "ExpectedQuality",
-    "ExplainResult",
-    "NumericalErrors",
-    "RocCurve",
-    "Strength",
-    "StrengthName",
-]
-
 StrengthName = Literal["strong", "moderate", "weak", "hardly any"]
 
 

@@ -8,19 +8,6 @@ from deniable.results.base import Part, Result
 from deniable.results.explain_result import StrengthName
 from deniable.results.shared import Ends, Provenance
 
-__all__ = [
-    "LOWER_IS_BETTER",
-    "EncodedTold",
-    "FrontierInput",
-    "FrontierLevel",
-    "FrontierResult",
-    "Knee",
-    "PartQuality",
-    "Quality",
-    "Repeated",
-    "TunedSetting",
-]
-
 LOWER_IS_BETTER = ("error", "absolute_error")
 """The measures of `Quality` that are errors."""
 

@@ -18,8 +18,6 @@ from deniable.results.reproduce_result import ReproduceResult
 from deniable.results.run_result import RunResult
 from deniable.results.verdict_result import VerdictResult
 
-__all__ = ["RESULTS", "json_schema", "kind_of", "read_result", "rename_fields", "schema_name"]
-
 RESULTS: dict[str, type[Result]] = {
     result.kind: result
     for result in (

@@ -6,8 +6,6 @@ from typing import Any, ClassVar
 
 from deniable.results.base import Part, Result
 
-__all__ = ["ItemListing", "ItemResult", "ListedItem", "PaperName", "ReproduceResult", "Statement"]
-
 
 class PaperName(Part, frozen=True, kw_only=True):
     """One of the documents; `key` is that of docs/theory/references.md."""

@@ -8,8 +8,6 @@ from deniable.mechanisms import Adjacency
 from deniable.results.base import Part, Result
 from deniable.results.shared import VerdictName
 
-__all__ = ["CodePlace", "Outcome", "RunCheck", "RunInput", "RunResult"]
-
 Outcome = Literal["as claimed", "less private", "another recipe", "not shown"]
 
 

@@ -8,25 +8,6 @@ from msgspec import UNSET, UnsetType
 
 from deniable.results.base import Part
 
-__all__ = [
-    "Assumed",
-    "Claimed",
-    "Curve",
-    "Ends",
-    "EpsilonBound",
-    "GaussianFit",
-    "MeasuredLimits",
-    "PpvAt",
-    "Provenance",
-    "ReleaseScores",
-    "SinglingOut",
-    "Spread",
-    "SuccessAt",
-    "TprAt",
-    "VerdictName",
-    "Watched",
-]
-
 VerdictName = Literal["violated", "other recipe", "consistent", "cannot judge"]
 
 

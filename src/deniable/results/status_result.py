@@ -7,8 +7,6 @@ import msgspec
 from deniable.results.base import Part
 from deniable.results.shared import Watched
 
-__all__ = ["EvidenceSoFar", "StatusResult"]
-
 
 class EvidenceSoFar(Part, frozen=True, kw_only=True):
     """What the first trials of an audit show, up to the first one that is missing."""

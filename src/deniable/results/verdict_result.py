@@ -8,8 +8,6 @@ from deniable.mechanisms import Adjacency
 from deniable.results.base import Part, Result
 from deniable.results.shared import EpsilonBound, MeasuredLimits, Provenance, VerdictName, Watched
 
-__all__ = ["Achieved", "BoundsOnEpsilon", "ExactScores", "TprLimits", "VerdictClaim", "VerdictInput", "VerdictResult"]
-
 
 class VerdictInput(Part, frozen=True, kw_only=True):
     """The claim and how it was examined, all settled before the scores were seen."""

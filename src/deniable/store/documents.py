@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-__all__ = ["canonical", "read_document", "replace_file", "verify_document", "write_document"]
-
 _LARGEST_DOCUMENT_BYTES = 256 * 2**20
 _CHECKSUM = "checksum"
 """The last member of a document on disk: the SHA-256 of all others in their canonical text."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator, MutableMapping
 
-__all__ = ["Places"]
-
 _PAGE = 1024
 """Numbers that share an array; those of a campaign are dense, those of a damaged file need not be."""
 _NOWHERE = -1

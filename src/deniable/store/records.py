@@ -24,22 +24,6 @@ from numpy.typing import NDArray
 
 from deniable.store.places import Places
 
-__all__ = [
-    "FILE",
-    "SETTINGS",
-    "Arrays",
-    "Record",
-    "RecordFile",
-    "StoreError",
-    "block_of",
-    "from_bytes",
-    "in_words",
-    "numbers_in",
-    "seal",
-    "to_bytes",
-    "unseal",
-]
-
 FILE = "trials.blocks"
 Arrays = dict[str, NDArray[Any]]
 SETTINGS, VOID = -1, -2

@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 from deniable.store.documents import canonical
 from deniable.store.records import Arrays, StoreError, from_bytes, in_words, seal, to_bytes, unseal
 
-__all__ = ["SETTINGS_FILE", "SharedBlocks", "settings_digest"]
-
 PLACE, _SUFFIX = "blocks", ".block"
 SETTINGS_FILE = "settings.json"
 """What the processes that share a directory say of their settings."""

@@ -15,8 +15,6 @@ from deniable.store.records import FILE, SETTINGS, Arrays, RecordFile, block_of,
 from deniable.store.shared_blocks import SETTINGS_FILE, SharedBlocks, settings_digest
 from deniable.store.store import refuse_other_settings
 
-__all__ = ["SharedStore"]
-
 
 class SharedStore:
     """A `Store` without a lock: what any process finishes in `directory` is finished for all.

@@ -30,18 +30,6 @@ from deniable.store.records import (
 )
 from deniable.store.shared_blocks import SETTINGS_FILE, SharedBlocks, settings_digest
 
-__all__ = [
-    "Store",
-    "differences",
-    "kept",
-    "look_at_blocks",
-    "look_at_settings",
-    "open_local_store",
-    "read_blocks",
-    "read_settings",
-    "refuse_other_settings",
-]
-
 OLD_FILE = "trials.sqlite"
 """Of version 0.1.0, whose blocks have no checksums."""
 _DIGEST_BYTES = 32

@@ -18,8 +18,6 @@ from deniable.results.run_result import CodePlace, RunCheck
 if TYPE_CHECKING:
     from deniable.testing.watched_code import PrivateCall, WatchedCode
 
-__all__ = ["CauseLines", "CodeLine", "line_of_function", "place_at"]
-
 CodeLine = tuple[str, int]
 """A file and a line of it, from 1 on."""
 _OF_NOISE = ("noise", "noise of each layer", "shape of the noise", "independent steps")

@@ -19,8 +19,6 @@ from deniable.testing.cause_lines import CauseLines
 from deniable.testing.time_budget import read_seconds, spell_seconds
 from deniable.testing.watched_code import BudgetSpentError, WatchedCode, watch_code
 
-__all__ = ["check_training"]
-
 _HOW = "an Opacus training is watched by itself; a loop of your own calls dn.watch_run(...) and returns what it gives"
 
 

@@ -11,8 +11,6 @@ from deniable.results.run_result import CodePlace, RunResult
 from deniable.results.shared import VerdictName
 from deniable.results.verdict_result import VerdictResult
 
-__all__ = ["Finding", "Judged", "false_alarm_rate", "findings_of", "message_of"]
-
 Judged = RunResult | AuditResult | VerdictResult
 """Results with a verdict."""
 Weight = Literal["error", "warning"]

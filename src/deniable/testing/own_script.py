@@ -13,8 +13,6 @@ from typing import Any
 
 from deniable.data.own_data import call_user_code
 
-__all__ = ["imported_script", "named_in"]
-
 
 @contextmanager
 def imported_script(name: str) -> Iterator[ModuleType]:

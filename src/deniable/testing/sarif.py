@@ -9,8 +9,6 @@ from typing import Any
 from deniable import __version__
 from deniable.testing.findings import Finding
 
-__all__ = ["sarif_document", "sarif_result"]
-
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _RULES = {
     "violated": "The training is less private than it claims.",

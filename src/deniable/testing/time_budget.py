@@ -6,8 +6,6 @@ import re
 
 from deniable.checks import positive, refuse
 
-__all__ = ["read_seconds", "spell_seconds"]
-
 _UNITS = {"": 1.0, "s": 1.0, "min": 60.0, "h": 3600.0}
 
 

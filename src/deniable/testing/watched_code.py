@@ -28,8 +28,6 @@ from deniable.examination.recorded.batch_gradients import LossOfBatch
 from deniable.examination.recorded.watch_run import NEW_WATCHERS, RunWatcher, watch_run
 from deniable.testing.cause_lines import CodeLine
 
-__all__ = ["BudgetSpentError", "PrivateCall", "WatchedCode", "watch_code"]
-
 _WATCHER_SHARE = 1.0
 """Of the run's time that recomputing may take: a test wants certainty."""
 _STANDARD = tuple(sysconfig.get_path(name) for name in ("stdlib", "platstdlib"))

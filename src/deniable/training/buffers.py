@@ -7,8 +7,6 @@ from math import prod
 import torch
 from torch import Tensor
 
-__all__ = ["Buffers", "split_like"]
-
 
 def split_like(flat: Tensor, like: list[Tensor]) -> list[Tensor]:
     """Parts of `flat`, in order, each of the shape of one of `like`: views."""

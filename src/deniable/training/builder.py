@@ -9,8 +9,6 @@ from deniable.training.gradients import trainable
 from deniable.training.networks.images import Convolution, GroupNorm, MaxPool, SharedConvolution
 from deniable.training.networks.layers import Dense, Flatten, Layer, ReLU, SharedDense, Tanh, Weighted
 
-__all__ = ["known_layers"]
-
 ACTIVATIONS: dict[type[nn.Module], type[Layer]] = {nn.ReLU: ReLU, nn.Tanh: Tanh}
 
 

@@ -14,15 +14,6 @@ from torch.nn import functional
 
 from deniable.training import kernels
 
-__all__ = [
-    "multiply_few",
-    "rectify",
-    "softmax_minus_class",
-    "squares",
-    "stop",
-    "weigh",
-]
-
 
 def squares(values: Tensor, out: Tensor) -> Tensor:
     """Every example's sum of squares, (trials, examples)."""

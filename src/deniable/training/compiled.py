@@ -18,17 +18,6 @@ from torch import Tensor, nn
 from deniable.training import kernels
 from deniable.training.networks.images import Materialised, channels_last
 
-__all__ = [
-    "Call",
-    "Compiled",
-    "CompiledConvolution",
-    "NormalisedPool",
-    "PooledConvolution",
-    "call_all",
-    "can_compile",
-    "halves",
-]
-
 
 def can_compile(module: nn.Module) -> bool:
     """Whether the kernels were built and do what this convolution or group norm does."""

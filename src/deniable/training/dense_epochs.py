@@ -14,8 +14,6 @@ from deniable.training.networks.listed import most_listed
 from deniable.training.networks.losses import check_classes, cross_entropy, loss_function
 from deniable.training.settings import Columns, Course
 
-__all__ = ["DenseEpochs", "dense_network"]
-
 LANES = 8
 """Widths are padded to multiples of this with units whose weights are zero and stay so."""
 

@@ -19,8 +19,6 @@ from deniable.training.noise_source import SeededSource
 from deniable.training.settings import Neighbours, TrainingSettings
 from deniable.training.stack import activations
 
-__all__ = ["BlockResult", "Observation", "run_block", "usual_block"]
-
 _BLOCK_SIZES = (100, 50, 20, 10, 5, 2, 1)
 _BLOCK_NUMBERS = 2**26
 """Numbers that a block may hold or compute in a step, about: bounds its memory and the work that a crash loses."""

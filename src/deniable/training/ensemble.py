@@ -15,8 +15,6 @@ from deniable.training.optimizers import updater
 from deniable.training.settings import Columns, Course
 from deniable.training.stack import example_gradients
 
-__all__ = ["Ensemble", "initial_weights"]
-
 _global_generator = Lock()
 """Factories draw from torch's one generator: blocks in several threads take turns with it."""
 GATHER_BELOW_RATE = 0.5

@@ -11,8 +11,6 @@ from math import log
 import torch
 from torch import Tensor
 
-__all__ = ["local_sensitivity", "log_likelihood_ratio"]
-
 RESOLUTION_SHARE = 1e-6
 """Gradients are float32: a distance below this share of their norms is rounding, not information."""
 

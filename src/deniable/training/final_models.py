@@ -26,8 +26,6 @@ from deniable.training.networks.losses import loss_function
 from deniable.training.noise_source import SeededSource
 from deniable.training.settings import Neighbours, TrainingSettings
 
-__all__ = ["Craft", "FinalScores", "craft_gradient", "crafted_block", "loss_block", "worst_weights"]
-
 PILOT_TRIALS = 4
 CRAFTED_SHARE = 0.02
 """Of the weights: those that the others move least carry the crafted gradient. With several, Adam is nearly linear."""

@@ -11,8 +11,6 @@ from torch.func import functional_call, grad, vmap
 
 from deniable.training.networks.losses import Loss
 
-__all__ = ["Clip", "ExampleGradients", "GenericGradients", "trainable"]
-
 Clip = float | Tensor
 """The largest norm of an example's gradient: one for all trials, or one for each, (trials,)."""
 

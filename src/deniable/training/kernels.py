@@ -11,8 +11,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["KERNELS", "STATE", "addresses", "call", "plan", "plan_each", "sizes", "suit", "tell_if_slow"]
-
 VERSION = 7
 """Of the kernels' names and arguments, as `_kernels.c` states it; raise both together."""
 _READABLE = (torch.float32, torch.int32, torch.int64, torch.uint8)

@@ -22,8 +22,6 @@ from deniable.training.networks.narrow import NarrowPass, narrow_pass
 from deniable.training.noise_source import SeededSource
 from deniable.training.settings import Course
 
-__all__ = ["NarrowSteps", "narrow_network"]
-
 FEWEST_DRAWS = 16
 """Of a tensor's noise: from so many on, the kernel's draws are torch's."""
 

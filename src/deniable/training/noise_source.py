@@ -14,9 +14,6 @@ from torch import Tensor
 from deniable.checks import whole
 from deniable.training import kernels
 
-__all__ = ["RandomSource", "SeededSource", "SystemSource"]
-
-
 MANY_DRAWS = 2048
 """From so many draws on, the kernel is worth the two copies of the generator's state."""
 

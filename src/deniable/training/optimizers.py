@@ -12,8 +12,6 @@ from torch import Tensor
 from deniable.training import kernels
 from deniable.training.settings import Course
 
-__all__ = ["Adam", "Sgd", "Updater", "updater"]
-
 
 class Updater(ABC):
     """Applies noisy sums of gradients to the weights, in place."""

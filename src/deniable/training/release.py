@@ -10,8 +10,6 @@ from deniable.training.ensemble import Ensemble, initial_weights
 from deniable.training.noise_source import SeededSource, SystemSource
 from deniable.training.settings import Columns, TrainingSettings, as_records
 
-__all__ = ["fill_model", "train", "unpredictable"]
-
 
 def train(
     settings: TrainingSettings, records: ArrayLike, labels: ArrayLike, weights_seed: int | None = None

@@ -14,8 +14,6 @@ from torch import Tensor
 from deniable.checks import one_of, positive, probability, refuse, whole
 from deniable.mechanisms import Adjacency
 
-__all__ = ["Columns", "Course", "ModelFactory", "Neighbours", "TrainingSettings", "as_records"]
-
 ModelFactory = Callable[[], torch.nn.Module]
 Optimizer = Literal["sgd", "adam"]
 Sensitivity = Literal["global", "local"]

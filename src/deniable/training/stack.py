@@ -17,8 +17,6 @@ from deniable.training.networks.layers import Flatten, Layer, SharedDense, Weigh
 from deniable.training.networks.losses import Loss, output_gradient
 from deniable.training.networks.narrow import Clipping, narrow_pass
 
-__all__ = ["StackGradients", "activations", "example_gradients"]
-
 PADDED_TO_EXAMPLES = 16
 """Examples of dense models are padded to a multiple of this: MKL multiplies 1008 columns half as fast again as 1001."""
 WAVE_VALUES = 2**23

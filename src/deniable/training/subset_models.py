@@ -21,8 +21,6 @@ from deniable.training.noise_source import RandomSource, SeededSource
 from deniable.training.release import fill_model
 from deniable.training.settings import Columns, as_records
 
-__all__ = ["train_subsets"]
-
 
 def train_subsets(
     settings: TargetSettings, records: Dataset, inside: NDArray[np.bool_], *, seed: int, block: int, steps: int

@@ -25,8 +25,6 @@ from deniable.training.optimizers import updater
 from deniable.training.settings import ModelFactory, Optimizer
 from deniable.training.stack import example_gradients
 
-__all__ = ["Together", "TrainedTogether", "train_together"]
-
 EVALUATED_VALUES = 2**22
 """Outputs of layers that are held at once while trained models are evaluated, about."""
 

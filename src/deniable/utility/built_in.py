@@ -8,8 +8,6 @@ from pathlib import Path
 from deniable.results.frontier_result import FrontierResult
 from deniable.utility.expected_quality import read_frontier
 
-__all__ = ["BUILT_IN", "read_built_in"]
-
 BUILT_IN = {
     "adult": "Adult: is a person's income above 50,000 dollars a year? 30,162 people of the US census of 1994 (UCI "
     "Machine Learning Repository; Becker 1996)",

@@ -16,8 +16,6 @@ from deniable.scores import privacy_loss
 from deniable.store import read_document
 from deniable.utility.knee import name_bound, tell_range
 
-__all__ = ["expect_everywhere", "expect_quality", "level_bounds", "read_frontier"]
-
 
 def read_frontier(path: Path | str) -> FrontierResult:
     """The frontier in a file, or in the folder that `deniable frontier --out` wrote."""

@@ -23,8 +23,6 @@ from deniable.utility.parts import Parts, Task, generated_parts, prepare_parts
 from deniable.utility.tried_settings import Setting, choose_settings, list_promises
 from deniable.utility.units import play
 
-__all__ = ["frontier", "make_plan", "run"]
-
 GENERATED = "generated"
 
 

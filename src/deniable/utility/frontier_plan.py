@@ -17,8 +17,6 @@ from deniable.training.settings import ModelFactory, Optimizer
 from deniable.utility.parts import Parts
 from deniable.utility.tried_settings import Setting, training_mechanism
 
-__all__ = ["FrontierPlan", "TuningWay", "choose_model", "find_noise", "release"]
-
 TuningWay = Literal["uncovered", "public", "accounted"]
 
 

@@ -33,8 +33,6 @@ from deniable.utility.measures import METRICS, Measures, measure_answer
 from deniable.utility.repeat_limits import limits_of_difference, limits_of_repeats
 from deniable.utility.units import Choice
 
-__all__ = ["tell_frontier"]
-
 
 def tell_frontier(plan: FrontierPlan, choice: Choice, repeats: Sequence[Measures], confidence: float) -> FrontierResult:
     """Every row with its limits, the knee, and what must be said beside them."""

@@ -10,22 +10,6 @@ from deniable.promises import SCORES
 from deniable.results.frontier_result import LOWER_IS_BETTER, FrontierLevel, Knee, Repeated
 from deniable.results.shared import Ends
 
-__all__ = [
-    "KEPT_SHARE",
-    "NO_SPREAD",
-    "SHARES",
-    "WEAK",
-    "beats",
-    "find_knee",
-    "name_bound",
-    "short_bound",
-    "tell_difference",
-    "tell_measure",
-    "tell_plain_range",
-    "tell_range",
-    "tell_value",
-]
-
 KEPT_SHARE = 0.9
 """Of what the model without noise gains over the answer without a model: a promise is cheap where so much is kept."""
 NO_SPREAD = "no spread seen"

@@ -18,8 +18,6 @@ from deniable.mechanisms import Adjacency, Mechanism
 from deniable.promises import Promise
 from deniable.utility.parts import Parts
 
-__all__ = ["find_local_epsilons", "perturb_records"]
-
 
 def find_local_epsilons(parts: Parts, promises: Sequence[Promise]) -> tuple[float, ...]:
     """Epsilon of each value with which a whole record, perturbed by itself, keeps each promise (replace neighbours)."""

@@ -14,8 +14,6 @@ from deniable.tradeoff import ranks
 from deniable.training.together import TrainedTogether
 from deniable.utility.parts import Parts
 
-__all__ = ["METRICS", "Measures", "join_measures", "measure", "measure_answer", "nothing", "score"]
-
 Floats = NDArray[np.float64]
 METRICS = {
     "classification": ("accuracy", "balanced_accuracy", "auc"),

@@ -19,8 +19,6 @@ from deniable.data.table_reader import is_table
 from deniable.data.typed_columns import ColumnKind, MixedColumn, MixedTable, read_mixed_table
 from deniable.formatting import count_of
 
-__all__ = ["Parts", "Task", "generated_parts", "prepare_parts"]
-
 Task = Literal["classification", "regression"]
 LEAST_RECORDS = 40
 LEAST_OF_CLASS = 4

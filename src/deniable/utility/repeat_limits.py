@@ -11,8 +11,6 @@ from scipy.special import stdtrit
 from deniable.results.frontier_result import Repeated
 from deniable.results.shared import Ends
 
-__all__ = ["limits_of_difference", "limits_of_repeats"]
-
 
 def limits_of_repeats(values: ArrayLike, confidence: float, low: float = -inf, high: float = inf) -> Repeated:
     """Student's limits of the mean, and of one more value, cut off where the measure ends (`low`, `high`).

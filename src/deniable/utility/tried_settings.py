@@ -16,8 +16,6 @@ from deniable.mechanisms import Adjacency, Gaussian, Mechanism, Training
 from deniable.promises import SCORES, Promise
 from deniable.training.settings import Optimizer
 
-__all__ = ["USUAL_BOUNDS", "Setting", "choose_settings", "list_promises", "training_mechanism"]
-
 USUAL_BOUNDS: dict[str, tuple[float, ...]] = {
     "belief": (0.51, 0.55, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99),
     "advantage": (0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9),

@@ -23,8 +23,6 @@ from deniable.utility.local_records import perturb_records
 from deniable.utility.measures import Measures, join_measures, measure, nothing, score
 from deniable.utility.parts import Parts
 
-__all__ = ["Choice", "UnitResult", "play"]
-
 VALUES_AT_ONCE = 2**27
 """Weights and their sums, noise and moments that are held at once, about."""
 COPIES = 6

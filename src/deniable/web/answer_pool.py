@@ -19,8 +19,6 @@ from itertools import count
 from deniable.web.turns import Turns
 from deniable.web.work import PARTS, Answer, TooCostlyError, answer, get_ready, put_together, refusal
 
-__all__ = ["Answers"]
-
 _MOST_WAITING = 512
 _PATIENCE = 60.0  # seconds that a request may wait for its turn
 _LATER = {"found": 1.0, "found-and-drawn": 1.0, "demands": 1.0}

@@ -27,8 +27,6 @@ from deniable.web.planner_answer import PlannerAnswer
 from deniable.web.promise_costs import Costs, read_chosen
 from deniable.web.work import Answer, refusal
 
-__all__ = ["create_app"]
-
 STATIC = Path(__file__).parent / "static"
 REPORT_POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:"
 _REFUSALS: dict[int | str, dict[str, Any]] = {

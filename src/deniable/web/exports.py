@@ -13,9 +13,6 @@ from deniable.answers.written import WRITTEN
 from deniable.promises import PARAMETERS, SCORES, SPELLINGS, promise_in
 from deniable.results.explain_result import AnswerInput, ChooseResult, ExplainResult
 
-__all__ = ["command", "python"]
-
-
 _ORDER = (
     *SCORES,
     *RELEASES,

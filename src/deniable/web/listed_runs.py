@@ -16,8 +16,6 @@ from deniable.report.under_way import sentences
 from deniable.store import FILE, SETTINGS_FILE
 from deniable.web.request_forms import ListedRun
 
-__all__ = ["list_runs", "report"]
-
 HERE = "."
 """The name of the run that the folder itself holds."""
 _MOST_RUNS = 200

@@ -5,8 +5,6 @@ from __future__ import annotations
 from deniable.results.base import Part
 from deniable.results.explain_result import ChooseResult, CurvesResult, ExplainResult
 
-__all__ = ["PlannerAnswer"]
-
 
 class PlannerAnswer(Part, frozen=True, kw_only=True):
     """Everything the page shows of one plan."""

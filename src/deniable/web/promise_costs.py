@@ -21,8 +21,6 @@ from deniable.utility.built_in import BUILT_IN, read_built_in
 from deniable.utility.expected_quality import expect_everywhere, level_bounds
 from deniable.utility.knee import name_bound, tell_range, tell_value
 
-__all__ = ["CostLevel", "Costs", "find_costs", "read_chosen"]
-
 RUN = "run:"
 """What a frontier in the served folder is called by."""
 _LARGEST_BYTES = 4 * 2**20

@@ -7,8 +7,6 @@ from typing import Any
 
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
-__all__ = ["PunctualProtocol"]
-
 
 class PunctualProtocol(AutoHTTPProtocol):  # type: ignore[misc,valid-type]
     """uvicorn's protocol, with a deadline for the head of each request."""

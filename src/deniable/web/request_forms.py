@@ -22,21 +22,6 @@ from deniable.promises import PARAMETERS, SCORES, SPELLINGS
 from deniable.results.base import plain
 from deniable.utility.built_in import BUILT_IN
 
-__all__ = [
-    "ChooseQuery",
-    "ChooseRequest",
-    "CostsRequest",
-    "ExplainQuery",
-    "ExplainRequest",
-    "ListedRun",
-    "Problem",
-    "Refusal",
-    "RunList",
-    "expected_text",
-    "page_fields",
-]
-
-
 Attributes = dict[str, Any]
 """Of a form: types and defaults by name, as `create_model` takes them."""
 

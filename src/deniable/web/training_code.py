@@ -6,8 +6,6 @@ from deniable.formatting import as_given
 from deniable.mechanisms import Adjacency
 from deniable.results.explain_result import AnswerInput, ChooseResult, ExplainResult
 
-__all__ = ["opacus_code", "pytorch_code"]
-
 _EXAMPLE = """\
 features, labels = torch.randn({records}, 20), torch.randint(2, ({records},))  # your data
 model = nn.Sequential(nn.Linear(20, 32), nn.ReLU(), nn.Linear(32, 2))  # your model, without batch normalisation

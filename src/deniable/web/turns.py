@@ -8,8 +8,6 @@ from contextlib import asynccontextmanager
 from heapq import heappop, heappush
 from itertools import count
 
-__all__ = ["Turns"]
-
 
 class Turns:
     """`places` turns at the same time; of those that wait, the one next whose coming plus `later` was first.

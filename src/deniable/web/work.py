@@ -36,8 +36,6 @@ from deniable.web.planner_answer import PlannerAnswer
 from deniable.web.promise_costs import find_costs
 from deniable.web.training_code import opacus_code, pytorch_code
 
-__all__ = ["BUDGET", "PARTS", "Answer", "TooCostlyError", "answer", "get_ready", "put_together", "refusal"]
-
 BUDGET = 2.0
 _TICKS = 20
 """Looks at the flag for giving up within the budget."""

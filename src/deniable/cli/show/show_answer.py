@@ -13,8 +13,6 @@ from deniable.answers import rows, sentences
 from deniable.cli.common import print_parts
 from deniable.results.explain_result import ChooseResult, ExplainResult
 
-__all__ = ["show"]
-
 
 def show(result: ExplainResult) -> None:
     """Print the answer for a person, on standard output."""

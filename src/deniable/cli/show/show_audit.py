@@ -18,8 +18,6 @@ from deniable.report.words import verdict_words
 from deniable.report.words.final_model_words import FINAL_NOTE, final_head, final_rows, final_sentences
 from deniable.results.audit_result import AuditResult, FinalModel
 
-__all__ = ["show"]
-
 _STYLES = {"good": "bold", "odd": "bold yellow", "bad": "bold red", "open": "bold"}
 
 

@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING
 from rich.console import RenderableType
 from rich.text import Text
 
-from deniable.cli.common import bar, patience, print_parts
+from deniable.campaigns.progress import bar
+from deniable.cli.common import patience, print_parts
 from deniable.formatting import count_of
 from deniable.report.words.amount_text import allowed_figure
 
 if TYPE_CHECKING:
     from deniable.campaigns.setup import Ground
     from deniable.results.audit_result import ExposureResult, ExposureSummary
-
-__all__ = ["alone", "exposure_words", "show_alone", "write_exposure"]
 
 
 def write_exposure(ground: Ground, place: Path, show_records: bool = False) -> ExposureSummary:

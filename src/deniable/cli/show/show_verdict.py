@@ -20,8 +20,6 @@ from deniable.report.words.assumptions import standing
 from deniable.results.shared import EpsilonBound, MeasuredLimits
 from deniable.results.verdict_result import TprLimits, VerdictResult
 
-__all__ = ["show"]
-
 
 def show(document: VerdictResult, *, every_estimator: bool = False) -> None:
     """Print `document` for a person, on standard output; `every_estimator` adds those that decide nothing."""

@@ -26,8 +26,6 @@ from deniable.evidence.attack_scores import Floats
 from deniable.scores import PrivacyLoss
 from deniable.search import crossing
 
-__all__ = ["SLOPES", "Tally", "growth", "hockey_sticks", "largest_refuted", "log_wealth"]
-
 SLOPES = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 """Epsilons at which the claim's hockey-stick divergence makes bets fair."""
 THRESHOLDS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)

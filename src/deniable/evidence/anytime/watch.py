@@ -27,19 +27,6 @@ from deniable.mechanisms import ApproximateDP, Training
 from deniable.results.shared import Watched
 from deniable.scores import PrivacyLoss, privacy_loss
 
-__all__ = [
-    "STOPS",
-    "Stop",
-    "Watch",
-    "WatchEvidence",
-    "expected_trials",
-    "half_noise_text",
-    "limits_confidence",
-    "looks",
-    "observer_tally",
-    "shift_of",
-]
-
 Stop = Literal["certain", "never"]
 """When a campaign ends: as soon as the claim is certainly refuted, or never before all trials are played."""
 STOPS: tuple[Stop, ...] = ("certain", "never")

@@ -28,8 +28,6 @@ from deniable.mechanisms import ApproximateDP, Mechanism, Training
 from deniable.promises import Epsilon
 from deniable.scores import PrivacyLoss, privacy_loss
 
-__all__ = ["claimed_loss", "log_odds_from_earlier", "order_assumption", "take_trials", "watch_rows"]
-
 Bits = NDArray[np.bool_]
 COINS_SEED = 0xC0145
 """The coins are public and the same for every file; the scores know nothing of them."""

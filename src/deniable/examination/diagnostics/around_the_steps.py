@@ -14,20 +14,6 @@ from deniable.examination.final_weights import Ending
 from deniable.examination.recipe import Adaptive
 from deniable.examination.twins.idle_records import later_difference, undrawn_difference
 
-__all__ = [
-    "FINAL",
-    "LATER",
-    "PUBLIC",
-    "STEPS",
-    "final",
-    "later_records",
-    "norms",
-    "not_shown",
-    "public",
-    "steps",
-    "undrawn_records",
-]
-
 PUBLIC, STEPS, FINAL, UNDRAWN = "public values", "number of steps", "final weights", "records not drawn"
 LATER = "records after their step"
 MOST_UNDRAWN = 2

@@ -26,24 +26,6 @@ from deniable.examination.recipe import Adaptive, Flat
 from deniable.examination.updates.post_processing import ACCUMULATED, WEIGHTS_ADDED, YIELDED_MEAN
 from deniable.mechanisms import Adjacency
 
-__all__ = [
-    "ACCUMULATED",
-    "ADDED_DIRECTIONS",
-    "BOUNDED",
-    "CLAIMED",
-    "CLIPPING",
-    "CLIP_EACH",
-    "NORM",
-    "SCALED",
-    "Candidate",
-    "all_candidates",
-    "named_candidate",
-    "other_norms",
-    "place",
-    "sum_candidate",
-    "unit_vector",
-]
-
 Array = NDArray[np.float64]
 
 

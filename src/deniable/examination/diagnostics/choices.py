@@ -16,8 +16,6 @@ from deniable.examination.diagnostics.trial_evidence import Evidence
 from deniable.examination.final_weights import Ending
 from deniable.examination.residuals import TrialStatistics
 
-__all__ = ["NEVER", "best_step_by", "stops_by_loss"]
-
 Array = NDArray[np.float64]
 NEVER = 1e-4
 """A coincidence of smaller probability is none."""

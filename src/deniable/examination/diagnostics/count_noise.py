@@ -17,8 +17,6 @@ from deniable.examination.diagnostics.p_values import any_of
 from deniable.examination.diagnostics.trial_evidence import Diagnosis, Evidence
 from deniable.examination.recipe import Adaptive
 
-__all__ = ["COUNT", "count_noise"]
-
 Array = NDArray[np.float64]
 COUNT = "noise of the count"
 SLOPE_ERRORS = 7.0

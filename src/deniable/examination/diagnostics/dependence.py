@@ -14,19 +14,6 @@ from deniable.examination.alternatives import STEPS
 from deniable.examination.diagnostics.p_values import any_of, chi_square, cosine, normal, student
 from deniable.examination.diagnostics.trial_evidence import Diagnosis, Evidence
 
-__all__ = [
-    "AGAIN",
-    "DEPENDS",
-    "REORDERED",
-    "Angles",
-    "correlated_noise",
-    "first_noise_stays",
-    "layers",
-    "repeated_noise",
-    "steps",
-    "trainings",
-]
-
 Array = NDArray[np.float64]
 ROWS = 3000
 """So many noise vectors are compared with each other."""

@@ -27,8 +27,6 @@ from deniable.examination.diagnostics.candidates import (
 from deniable.examination.diagnostics.moving_norms import moving_norm, norm_of_other_records
 from deniable.examination.diagnostics.trial_evidence import Evidence
 
-__all__ = ["Explanation", "explanation", "simplest", "sum_is_clipped"]
-
 BETTER = 30.0
 """Another gradient is considered if the distance to it, in claimed variances, is so much smaller than the claim's."""
 HIDDEN = 10.0

@@ -8,8 +8,6 @@ from deniable.examination.diagnostics import noise_spread
 from deniable.examination.diagnostics.trial_evidence import Diagnosis, Evidence
 from deniable.examination.twins.shifted_noise import Shown
 
-__all__ = ["settle_by_followed_noise"]
-
 _BESIDE = (
     "what is yielded in step {step} depends on the records beside the noisy sum: under noise that drowns every "
     "gradient other records still change it (it is scaled, chosen or corrected by clean gradients, or a part of it "

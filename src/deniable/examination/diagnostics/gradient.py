@@ -5,29 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.examination.diagnostics.candidates import ACCUMULATED
 from deniable.examination.diagnostics.p_values import any_of, student
 from deniable.examination.diagnostics.trial_evidence import Diagnosis, Evidence
 from deniable.examination.residuals import DIRECTIONS
+from deniable.examination.updates.post_processing import ACCUMULATED
 from deniable.examination.updates.update_rules import Rule
 from deniable.tradeoff import rank_correlation
-
-__all__ = [
-    "FOLLOWS",
-    "KEPT_RECORDS",
-    "MEMORY",
-    "MOVED_OTHERWISE",
-    "SHARE",
-    "clipping",
-    "compressed_gradient",
-    "mean",
-    "memory",
-    "noise_mean",
-    "odd_record",
-    "post_processing",
-    "share",
-    "updates",
-]
 
 Array = NDArray[np.float64]
 CLEAN, CUT, OUTSIDE, BEFORE, EARLIER = range(len(DIRECTIONS))

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from deniable.examination.twins.twin_run import Run, drawn_places
 from deniable.examination.twins.twins import Twins
 
-__all__ = ["moving_norm", "norm_of_other_records"]
-
 Array = NDArray[np.float64]
 LEFT = 1e-3
 """The share of twins' difference that rounding may leave."""

@@ -14,17 +14,6 @@ from deniable.examination.recipe import Adaptive
 from deniable.mechanisms import Adjacency, Gaussian, Mechanism, compose
 from deniable.scores import PrivacyLoss, privacy_loss
 
-__all__ = [
-    "bare_share",
-    "equally_long",
-    "has_bare_weights",
-    "is_even",
-    "left_out",
-    "noise_ratio",
-    "noise_scale",
-    "scale_cause",
-]
-
 Array = NDArray[np.float64]
 NEAR = 0.025
 """Two ratios that differ by this share have one cause."""

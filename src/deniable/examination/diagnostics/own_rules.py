@@ -10,8 +10,6 @@ from deniable.examination.diagnostics.trial_evidence import Diagnosis, Evidence
 from deniable.examination.twins.handed_twins import follows_gradients_alone, ignores_draws
 from deniable.examination.twins.shifted_noise import follows_noisy_sums
 
-__all__ = ["settle_own_rule"]
-
 
 def settle_own_rule(test: Diagnosis, evidence: Evidence) -> Diagnosis:
     """The same diagnosis, passed if it failed for an unknown rule that is one of yielded gradients or noisy sums alone.

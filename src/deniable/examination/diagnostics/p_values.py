@@ -8,18 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-__all__ = [
-    "any_of",
-    "binomial",
-    "chi_square",
-    "cosine",
-    "kurtosis_cumulants",
-    "kurtosis_p_value",
-    "normal",
-    "scale",
-    "student",
-]
-
 Array = NDArray[np.float64]
 LEAST_SPREAD = 1e-3
 """A spread below this is rounding: the numbers compared have a spread of one."""

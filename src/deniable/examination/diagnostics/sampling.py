@@ -9,8 +9,6 @@ from scipy.special import bdtr
 from deniable.examination.diagnostics.p_values import any_of, binomial, normal
 from deniable.examination.diagnostics.trial_evidence import Diagnosis, Evidence
 
-__all__ = ["NOT_YIELDED", "batch_sizes", "batches", "dependent", "few_odd"]
-
 Array = NDArray[np.float64]
 FAR = 6.0
 """Standard errors from which on an overlap of batches names a cause."""

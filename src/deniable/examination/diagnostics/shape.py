@@ -10,8 +10,6 @@ from deniable.examination.diagnostics.noise_spread import MISSING, bare_share, n
 from deniable.examination.diagnostics.p_values import any_of, chi_square, normal
 from deniable.examination.diagnostics.trial_evidence import Diagnosis, Evidence
 
-__all__ = ["normality"]
-
 UNIFORM_SIZE, LAPLACIAN_SIZE = 0.75**0.5, 0.5**0.5
 """Mean absolute numbers, in standard deviations."""
 LEAST_EXPECTED = 20

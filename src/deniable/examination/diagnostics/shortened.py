@@ -11,8 +11,6 @@ from deniable.examination.diagnostics.noise_spread import ENOUGH, noise_ratio
 from deniable.examination.diagnostics.trial_evidence import Diagnosis, Evidence
 from deniable.examination.signal_to_noise import SignalToNoise
 
-__all__ = ["settle_shortened"]
-
 
 def settle_shortened(cause: Diagnosis, evidence: Evidence) -> Diagnosis:
     """The same cause, not to be told if gradient and noise are both smaller than claimed, the gradient not less so."""

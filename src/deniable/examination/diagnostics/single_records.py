@@ -14,8 +14,6 @@ from deniable.examination.diagnostics import dependence, noise_spread, shape
 from deniable.examination.diagnostics.explanations import Explanation
 from deniable.examination.diagnostics.trial_evidence import Diagnosis, Evidence
 
-__all__ = ["CERTAIN", "bare_noise"]
-
 CERTAIN = 1e-10
 """A p-value that is no accident, nor the work of the one gradient that is left in the noise."""
 HIDDEN = 0.05

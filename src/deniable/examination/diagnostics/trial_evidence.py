@@ -18,8 +18,6 @@ from deniable.mechanisms import Adjacency
 if TYPE_CHECKING:
     from deniable.examination.twins.twins import Twins
 
-__all__ = ["Diagnosis", "Evidence"]
-
 Array = NDArray[np.float64]
 
 

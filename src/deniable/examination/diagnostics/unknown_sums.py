@@ -30,16 +30,6 @@ from deniable.examination.twins.twin_differences import different_batches
 from deniable.examination.twins.twin_run import FAILS, LARGE_TIMES, Run, are_same, half_precision_error
 from deniable.examination.twins.twins import Twins
 
-__all__ = [
-    "PROVOKED",
-    "free_ratio",
-    "is_unclipped_by_twins",
-    "odd_multiples",
-    "provoked_shares",
-    "shown_by_twins",
-    "unknown_sum",
-]
-
 PROVOKED = "other records' shares"
 
 DEPENDS = 0.01

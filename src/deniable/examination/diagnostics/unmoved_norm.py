@@ -10,8 +10,6 @@ from deniable.examination.diagnostics.noise_spread import noise_ratio
 from deniable.examination.diagnostics.trial_evidence import Diagnosis, Evidence
 from deniable.examination.recipe import Adaptive
 
-__all__ = ["settle_unmoved_norm"]
-
 ERRORS = 4
 """Standard errors by which the measured noise may fall short of what is enough without a count."""
 

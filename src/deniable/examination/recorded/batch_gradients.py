@@ -17,19 +17,6 @@ from torch.utils.data import default_collate
 from deniable.examination.recorded.record_shares import RecordGradients
 from deniable.training.networks.losses import loss_function
 
-__all__ = [
-    "CLIPPINGS",
-    "BatchLoss",
-    "BatchSums",
-    "LossOfBatch",
-    "Places",
-    "RecordLoss",
-    "changes",
-    "mixes_records",
-    "recompute_sums",
-    "uses_chance",
-]
-
 LossOfBatch = str | Callable[[Tensor, Tensor], Tensor]
 """Of outputs and targets, one number for each example: by name or a function."""
 BatchLoss = Callable[[nn.Module, Any], Tensor]

@@ -9,8 +9,6 @@ import torch
 from torch import Tensor
 from torch.utils.data import Subset, TensorDataset
 
-__all__ = ["POWERS", "class_counts", "class_of", "follow_counts", "labels_of", "weights_by_counts", "weights_of_loss"]
-
 _READ_RECORDS = 2000
 """Of larger data whose labels are not at hand, no counts are made."""
 POWERS = (1.0, 0.5)

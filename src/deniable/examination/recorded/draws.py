@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-__all__ = ["Draws", "Overlaps"]
-
 _COMPARED = 64
 """So many batches before each one are compared with it: a bit of a number for each."""
 _FEWEST = 1.0

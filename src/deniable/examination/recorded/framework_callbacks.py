@@ -15,8 +15,6 @@ from deniable.examination.recorded.batch_gradients import BatchLoss
 from deniable.examination.recorded.used_batches import UsedBatches
 from deniable.examination.recorded.watch_run import RunWatcher, watch_run
 
-__all__ = ["watch_lightning", "watch_trainer"]
-
 
 class _FrameworkWatcher:
     """What both callbacks share: the settings of `watch_run`, and the run once it has begun."""

@@ -9,8 +9,6 @@ from typing import Any, Final, Literal
 import torch
 from torch import Tensor, nn
 
-__all__ = ["GivenInputs", "OtherInputs"]
-
 OtherInputs = Literal["", "own scale", "scale of the batch", "mixed", "own components", "others"]
 """Scaled by mean and spread of all records, or of their batch; each mixed of two; projected on the components that all
 records vary along most; something else; "" for the records, or where it is not known."""

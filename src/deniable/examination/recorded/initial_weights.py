@@ -11,8 +11,6 @@ from torch.nn.functional import cross_entropy
 
 from deniable.examination.recorded.class_counts import class_counts, labels_of
 
-__all__ = ["InitialFinding", "what_weights_have"]
-
 InitialFinding = Literal["", "rows", "shares", "labels"]
 """Rows that are a mean, a principal axis or one of the records; a bias that is the logarithm of the classes' shares;
 a loss on the records that weights made without their labels do not have; "" for none of these."""

@@ -40,8 +40,6 @@ from deniable.results.run_result import RunCheck, RunInput, RunResult
 from deniable.results.shared import VerdictName
 from deniable.scores import privacy_loss
 
-__all__ = ["CONFIDENCE_OF_A_RUN", "judge_run"]
-
 CONFIDENCE_OF_A_RUN = 0.999
 """A run as claimed is found at fault once in a thousand; faults in a few dozen steps are seen far beyond that."""
 CHECKS = 8

@@ -14,8 +14,6 @@ from torch import Tensor
 from deniable.examination.recorded.batch_gradients import BatchSums
 from deniable.examination.recorded.run_record import LeftOut
 
-__all__ = ["LeftOutBatches"]
-
 _LONGER = 12.0
 """Variances of the noise by which a residual with another sum is longer: a likelihood ratio of 400."""
 

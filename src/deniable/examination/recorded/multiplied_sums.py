@@ -10,8 +10,6 @@ from torch import Tensor
 
 from deniable.examination.recorded.record_shares import RecordGradients, shorten
 
-__all__ = ["FAMILIES", "MultipliedSum", "MultipliedSums"]
-
 Family = Literal["loss", "loss by size", "norm"]
 FAMILIES: tuple[Family, ...] = get_args(Family)
 """Multiples of the loss; those over the batch's own size; multiples of the clipping norm."""

@@ -8,8 +8,6 @@ import msgspec
 import torch
 from torch import Tensor
 
-__all__ = ["NumberCounts", "are_centred", "count_numbers"]
-
 _ROUNDING = 1e-5
 """Relative to the largest number: below this two numbers are the same. Normal numbers agree so well once in 10^5."""
 

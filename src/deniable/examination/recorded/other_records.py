@@ -16,8 +16,6 @@ from torch import Tensor, nn
 from deniable.examination.recorded.batch_gradients import BatchSums, Places, RecordLoss, recompute_sums
 from deniable.examination.recorded.run_record import AbsentRecord
 
-__all__ = ["OtherRecords", "mean_figures"]
-
 _NUMBERS = 2**22
 """Of gradients that are computed for this in a step: of larger models fewer records are looked at."""
 _KEPT = 4

@@ -22,20 +22,6 @@ from torch import Tensor
 
 from deniable.examination.recorded.class_counts import POWERS, class_of, weights_by_counts
 
-__all__ = [
-    "SHARES",
-    "THRESHOLDS",
-    "WAYS_TO_SUM",
-    "RecordGradients",
-    "RecordProducts",
-    "RecordShares",
-    "fit_shares",
-    "products_of_norms",
-    "products_of_records",
-    "products_of_ways",
-    "shorten",
-]
-
 Array = NDArray[np.float64]
 SHARES = (1.05, 1.5, 2.0, 4.0, 8.0)
 """In clipping norms: bounds of every record's share, one after the other."""

@@ -14,8 +14,6 @@ from deniable.examination.recorded.multiplied_sums import MultipliedSum
 from deniable.examination.recorded.run_record import AbsentRecord, ExaminedStep, RunRecord
 from deniable.results.base import UnreadableError
 
-__all__ = ["Recording", "RunEnd", "RunStart", "StepTaken", "read_recording"]
-
 
 class RunStart(msgspec.Struct, frozen=True, kw_only=True, tag="start"):
     """What is known before the first step; see `RunRecord`."""

@@ -18,17 +18,6 @@ AbsentRecord = tuple[int, float, float]
 of the noise; see other_records.py."""
 LeftOut = tuple[float, float]
 """Of a batch that was drawn and left out: its mean loss, and the length of its clipped sum."""
-__all__ = [
-    "MOMENTUM",
-    "UNEXPLAINED_MOVE",
-    "VECTORS",
-    "ExaminedStep",
-    "RunRecord",
-    "known_factors",
-    "noise_of_step",
-    "noise_variance",
-    "step_gram",
-]
 
 
 UNEXPLAINED_MOVE = 1e-3

@@ -15,8 +15,6 @@ from deniable.examination.recorded.record_shares import shorten
 from deniable.examination.recorded.run_record import MOMENTUM, VECTORS
 from deniable.examination.recorded.weight_moves import WatchedWeights
 
-__all__ = ["StepBefore", "inner_products", "looked_at", "sample_places"]
-
 
 def looked_at(values: Tensor, places: Tensor | None) -> Tensor:
     """The flat numbers at some places; all without."""

@@ -9,8 +9,6 @@ import torch
 
 from deniable.checks import positive
 
-__all__ = ["SteppedOptimizer"]
-
 
 class SteppedOptimizer:
     """A plain torch optimizer, whose loop clips and divides, or that of Opacus, which knows both.

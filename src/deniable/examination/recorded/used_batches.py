@@ -12,8 +12,6 @@ from torch.utils.data import Dataset, default_collate
 from deniable.examination.adapters import DrawnBatches, drawn_batches, next_batch
 from deniable.examination.recorded.stepped_optimizer import SteppedOptimizer
 
-__all__ = ["IndexedRecords", "UsedBatches", "index_records"]
-
 _TELL = "call run.use(indices) with its records before each step"
 _DRAW = "loader must be the one that the loop draws from, and watch_run must be called before the loop starts"
 

@@ -49,8 +49,6 @@ from deniable.examination.recorded.used_batches import UsedBatches
 from deniable.examination.recorded.weight_moves import WatchedWeights
 from deniable.training.networks.losses import loss_function
 
-__all__ = ["NEW_WATCHERS", "RunWatcher", "watch_run"]
-
 _COMPARED_RECORDS = 256
 """Whose mean gradient an unexplained last move is compared with."""
 NEW_WATCHERS: ContextVar[list[RunWatcher] | None] = ContextVar("NEW_WATCHERS", default=None)

@@ -9,8 +9,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = ["WatchedWeights"]
-
 _LEAST_MOVE = 1e-12
 _SAME, _IN_MOVE = 1e-4, 1e-3
 """Relative to a move: rounding; and of a move, the share in a parameter that is not rounding."""

@@ -13,10 +13,8 @@ from torch import Tensor
 from deniable.examination.step_listeners import HandedGradients
 from deniable.examination.twins.idle_records import other_contents
 from deniable.examination.twins.twin_differences import different_batches
-from deniable.examination.twins.twin_run import Run, are_same, drawn_places, final_row, same_weights, stand_in
-from deniable.examination.twins.twins import FAILS, Twins
-
-__all__ = ["follows_gradients_alone", "forgets_earlier_records", "ignores_draws", "keeps_earlier_records"]
+from deniable.examination.twins.twin_run import FAILS, Run, are_same, drawn_places, final_row, same_weights, stand_in
+from deniable.examination.twins.twins import Twins
 
 _NAME, _KEEPS, _FORGETS, _DRAWS = "handed gradients", "earlier records", "forgotten records", "other draws"
 _YES = "yes"

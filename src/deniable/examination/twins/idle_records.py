@@ -14,10 +14,8 @@ import torch
 from torch.func import functional_call
 
 from deniable.examination.twins.twin_differences import different_afterwards, different_course
-from deniable.examination.twins.twin_run import LARGE_TIMES, Run, StandIn, stand_in, undrawn_places
-from deniable.examination.twins.twins import FAILS, Twins
-
-__all__ = ["hardest_contents", "later_difference", "other_contents", "undrawn_difference"]
+from deniable.examination.twins.twin_run import FAILS, LARGE_TIMES, Run, StandIn, stand_in, undrawn_places
+from deniable.examination.twins.twins import Twins
 
 TRIED_STEPS = 4
 """Steps before the last after which records are exchanged."""

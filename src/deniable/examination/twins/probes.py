@@ -29,8 +29,6 @@ from deniable.examination.twins.twin_run import (
 from deniable.examination.twins.twins import Twins
 from deniable.mechanisms import Adjacency
 
-__all__ = ["Probe", "noise_of_long_records", "probe_at_step", "probe_later_steps", "probe_share", "unbounded_step"]
-
 CONTENTS = 6
 """So many other records are tried in a place."""
 LATER_STEPS = 3

@@ -14,8 +14,6 @@ from deniable.examination.recomputation import Recomputer
 from deniable.examination.twins.twin_run import FAILS, LARGE_TIMES, Run, StandIn, Train
 from deniable.training.settings import Columns
 
-__all__ = ["SHORT_NORMS", "Provocation", "provoke", "train_first_step"]
-
 TIMES = (0.3, 1.0, 1.7, 3.0, 5.5, 10.0, LARGE_TIMES)
 """So many times as large features are tried for a gradient of some length."""
 SHORT_NORMS, LONG_NORMS = 0.5, 3.0

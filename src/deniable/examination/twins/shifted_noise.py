@@ -28,12 +28,10 @@ from deniable.examination.recomputation import Recomputer, flat
 from deniable.examination.twins.idle_records import hardest_contents, other_contents
 from deniable.examination.twins.provoking_records import provoke
 from deniable.examination.twins.twin_differences import different_batches
-from deniable.examination.twins.twin_run import Run, StandIn, are_same, final_row, same_weights
-from deniable.examination.twins.twins import FAILS, Twins
+from deniable.examination.twins.twin_run import FAILS, Run, StandIn, are_same, final_row, same_weights
+from deniable.examination.twins.twins import Twins
 from deniable.examination.updates.post_processing import SUMS, NoisySum
 from deniable.training.settings import Columns
-
-__all__ = ["Shown", "follows_noisy_sums", "look_through_noise"]
 
 _NAME, _YES = "noisy sums", "yes"
 

@@ -9,15 +9,6 @@ from deniable.examination.trainer import WatchedTraining
 from deniable.examination.twins.twin_run import SAME, Run, are_same, final_row, same_weights
 from deniable.examination.updates.learning_rates import first_moves, rates_of_any_rule
 
-__all__ = [
-    "different_afterwards",
-    "different_batches",
-    "different_course",
-    "different_start",
-    "different_values",
-    "divides_by_batch",
-]
-
 _UNDRAWN = "records that no batch has drawn"
 
 

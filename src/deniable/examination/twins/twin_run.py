@@ -20,25 +20,6 @@ from deniable.examination.recomputation import Recomputer, flat
 from deniable.examination.step_listeners import HandedGradients
 from deniable.examination.trainer import WatchedTraining
 
-__all__ = [
-    "FAILS",
-    "HUGE_TIMES",
-    "LARGE_TIMES",
-    "SAME",
-    "Run",
-    "StandIn",
-    "Train",
-    "are_same",
-    "drawn_places",
-    "final_row",
-    "half_precision_error",
-    "newly_drawn",
-    "same_weights",
-    "stand_in",
-    "undrawn_places",
-    "use_all_records",
-]
-
 FAILS = (ArithmeticError, AssertionError, LookupError, RuntimeError, TypeError, ValueError)
 """What a training may raise on records that it was not made for."""
 LARGE_TIMES, HUGE_TIMES = 20.0, 1000.0

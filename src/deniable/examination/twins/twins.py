@@ -41,8 +41,6 @@ from deniable.mechanisms import Adjacency
 if TYPE_CHECKING:
     from deniable.examination.twins.shifted_noise import Shown
 
-__all__ = ["FAILS", "SEEDS", "Twins"]
-
 Array = NDArray[np.float64]
 SEEDS = 2
 """Twins are trained with so many seeds."""

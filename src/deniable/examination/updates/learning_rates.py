@@ -17,8 +17,6 @@ from deniable.examination.trainer import WatchedTraining
 from deniable.examination.updates.optimizer_rules import USUAL_RULES, OptimizerRule, velocity
 from deniable.examination.updates.update_rules import ULP
 
-__all__ = ["FirstMove", "first_moves", "next_weights", "rates_of_any_rule"]
-
 T = TypeVar("T")
 
 FEWEST = 4

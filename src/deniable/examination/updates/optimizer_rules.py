@@ -12,8 +12,6 @@ from itertools import product
 import torch
 from torch import Tensor
 
-__all__ = ["RULES", "USUAL_RULES", "OptimizerRule", "running_average", "velocity"]
-
 OptimizerRule = Callable[[Tensor, Tensor], Tensor]
 """From gradients and weights before each step, (steps, numbers), to the directions of the moves, (steps, numbers)."""
 FIRST_DECAYS, SECOND_DECAYS = (0.9, 0.0, 0.5, 0.8, 0.95, 0.99), (0.999, 0.9, 0.95, 0.98, 0.99, 0.995)

@@ -15,18 +15,6 @@ from torch import Tensor
 from deniable.examination.recomputation import RecomputedSteps, flat
 from deniable.examination.trainer import WatchedTraining
 
-__all__ = [
-    "ACCUMULATED",
-    "SUMS",
-    "WEIGHTS_ADDED",
-    "YIELDED_MEAN",
-    "NoisySum",
-    "Pair",
-    "PostProcessing",
-    "find_post_processing",
-    "undo",
-]
-
 Pair = tuple[WatchedTraining, RecomputedSteps, WatchedTraining, RecomputedSteps]
 """Twins, each with its clean sums."""
 SAME = 1e-6

@@ -18,18 +18,6 @@ from deniable.examination.trainer import WatchedTraining
 from deniable.examination.updates.optimizer_rules import RULES, USUAL_RULES, OptimizerRule
 from deniable.tradeoff import rank_correlation
 
-__all__ = [
-    "TOLERANCE",
-    "ULP",
-    "Rule",
-    "best_combination",
-    "followed_rule",
-    "is_adaptive",
-    "is_linear",
-    "moves_largest",
-    "yielded_gradients",
-]
-
 TOLERANCE = 0.02
 """A rule fits if this share of a layer's move, at most, is left over."""
 ULP = 2.0**-22

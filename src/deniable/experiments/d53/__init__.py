@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from deniable.experiments import gaussian_pair
-from deniable.experiments.d53.mnist_figures import FIGURE_5_1, FIGURE_5_2, FIGURE_5_3, TABLE_5_1
+from deniable.experiments.d53.mnist_figures import FIGURE_5_1, FIGURE_5_2, TABLE_5_1
 from deniable.experiments.item import Paper
+from deniable.experiments.vldb.sensitivities import FIGURE_5_3
 
 __all__ = ["PAPER"]
 

@@ -14,8 +14,6 @@ from deniable.experiments.d53.mnist_figures import TESTED
 from deniable.mechanisms import Adjacency
 from deniable.training import Neighbours, TrainingSettings, run_block
 
-__all__ = ["accuracy"]
-
 BELIEF, DELTA, STEPS = 0.9, 0.01, 30
 SEARCHED_INSIDE, SEARCHED_OUTSIDE = 50, 2000
 

@@ -30,10 +30,7 @@ from deniable.experiments.game_summary import StepSpread, exact_belief
 from deniable.experiments.games import CASES, MNIST, Sensitivity
 from deniable.experiments.item import Item, ItemRun, Scale
 from deniable.experiments.statements import Claim, Ordered, Within
-from deniable.experiments.vldb.sensitivities import FIGURE_5_3
 from deniable.results.base import Part
-
-__all__ = ["FIGURE_5_1", "FIGURE_5_2", "FIGURE_5_3", "TABLE_5_1", "TESTED"]
 
 DELTA = 0.01
 REACHED = (0, 1, 3)

@@ -15,8 +15,6 @@ from deniable.experiments.item import Item, ItemRun
 from deniable.experiments.statements import Claim
 from deniable.results.base import Part
 
-__all__ = ["FIGURE_6", "FIGURE_7"]
-
 
 class ClassSizes(Part, frozen=True, kw_only=True):
     """How many records each label has."""

@@ -13,8 +13,6 @@ from deniable.experiments.statements import Close, Known, Ordered, Printed
 from deniable.mechanisms import Adjacency, Gaussian, RandomizedResponse
 from deniable.results.base import Part
 
-__all__ = ["NOISES", "TABLE_1", "TABLE_2"]
-
 FEATURES = {"Texas": 6382, "Purchases": 600, "LFW": 250 * 250, "Skewed Purchases": 600}
 BITS, PIXELS = (3.0, 0.1), (10_000.0, 1.0)
 """Largest and smallest epsilon of one value, of randomized response and (Bernau 2021b, Figure 4) of pixelization."""

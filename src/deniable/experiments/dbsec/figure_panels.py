@@ -20,8 +20,6 @@ from deniable.experiments.statements import Claim, Comparison
 from deniable.results.base import Part
 from deniable.results.compare_result import CompareResult, LevelResult
 
-__all__ = ["LevelFigures", "NinePanels", "Source", "VariantFigures", "figure"]
-
 COLOURS = (BLUE, ORANGE, GREEN, RED)
 SHADES = (BLACK, BLUE, GREEN, ORANGE, RED, PURPLE)
 CURVE_POINTS = 40

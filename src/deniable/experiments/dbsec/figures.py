@@ -9,8 +9,6 @@ from deniable.experiments.dbsec.figure_panels import LevelFigures, NinePanels, S
 from deniable.experiments.item import Scale
 from deniable.experiments.statements import Claim
 
-__all__ = ["FIGURES"]
-
 NEAR = 0.08
 """How far from 0.5 an average precision may be to count as the baseline's."""
 

@@ -27,8 +27,6 @@ from deniable.experiments.item import Item, ItemRun, Scale, present
 from deniable.experiments.statements import Claim, Known, Ordered, Printed
 from deniable.results.base import Part
 
-__all__ = ["FIGURE_1", "FIGURE_2", "TABLE_1", "TABLE_2"]
-
 TPRS = ("5", "5.3", "5.6", "7.8", "8.9")
 ACCURACIES = ("1.9", "7.0", "14", "71", "92")
 LOWER = ("0", "0.003", "0.006", "0.04", "0.05")

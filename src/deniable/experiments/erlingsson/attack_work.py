@@ -24,8 +24,6 @@ from deniable.scores import privacy_loss
 if TYPE_CHECKING:
     from deniable.data import Dataset
 
-__all__ = ["EPSILONS", "FPR", "STAND_IN", "TABLES", "WORK", "all_noises", "attack_trainings", "demanded_noises"]
-
 EPSILONS = (1.0, 10.0, 100.0)
 FPR, CONFIDENCE = 0.05, 0.95
 CLIP, LEARNING_RATE = 1.0, 0.01

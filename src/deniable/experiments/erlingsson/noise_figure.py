@@ -11,8 +11,6 @@ from deniable.mechanisms import Adjacency, Gaussian, Mechanism
 from deniable.results.base import Part
 from deniable.scores import privacy_loss
 
-__all__ = ["ANALYSES", "DELTA", "MISPRINT", "NOISES", "PRINTED", "UpperBounds", "training", "upper_bounds"]
-
 NOISES = (136.67, 13.76, 6.99, 1.06, 0.44)
 RATE, STEPS, DELTA = 0.02, 5000, 1e-5
 PRINTED = {

@@ -21,8 +21,6 @@ from deniable.experiments.item import Item, ItemRun, Scale
 from deniable.experiments.statements import Claim, Ordered, Printed
 from deniable.results.base import Part
 
-__all__ = ["SECTION_3", "SECTION_4"]
-
 METHODS = {"naive": "Naïve", "advanced": "Advanced", "zcdp": "zCDP", "rdp": "RDP"}
 GIVEN: dict[str, dict[str, tuple[float, int]]] = {
     "1": {"naive": (0.93, 0), "advanced": (0.93, 0), "zcdp": (0.88, 0), "rdp": (0.51, 122)},

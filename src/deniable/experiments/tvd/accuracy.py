@@ -15,8 +15,6 @@ from deniable.experiments.tvd.training_figure import DELTA, NEIGHBOURS, sampled_
 from deniable.results.base import Part
 from deniable.scores import privacy_loss
 
-__all__ = ["FIGURE_3"]
-
 PAIRS = ((300, 6000), (300, 20_000), (600, 6000), (600, 20_000))
 
 

@@ -17,8 +17,6 @@ from deniable.mechanisms import Gaussian, Laplace, Mechanism, RandomizedResponse
 from deniable.results.base import Part
 from deniable.scores import privacy_loss
 
-__all__ = ["FIGURE_9", "FIGURE_10"]
-
 ALPHAS = (0.05, 0.1, 0.2, 0.4)
 ALPHA, COUNTS = 0.1, (1, 10, 50, 100)
 LINES = {"laplace": ("Laplace", BLUE, "--"), "gaussian": ("Gaussian", RED, "-."), "optimal": ("optimal", GREEN, "-")}

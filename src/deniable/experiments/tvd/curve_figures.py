@@ -19,8 +19,6 @@ from deniable.mechanisms import Gaussian
 from deniable.results.base import Part
 from deniable.scores import privacy_loss
 
-__all__ = ["FIGURE_1", "FIGURE_2", "FIGURE_8"]
-
 DELTA = 1e-5
 
 

@@ -17,8 +17,6 @@ from deniable.mechanisms import Gaussian, Laplace
 from deniable.results.base import Part
 from deniable.scores import privacy_loss
 
-__all__ = ["SECTION_3"]
-
 DELTA = 1e-5
 PRINTED = {
     "accuracy": {"Laplace": "0.697", "Gaussian": "0.639"},

@@ -19,8 +19,6 @@ from deniable.mechanisms import Gaussian
 from deniable.results.base import Part
 from deniable.scores import PrivacyLoss, privacy_loss
 
-__all__ = ["FIGURE_5", "FIGURE_6", "FIGURE_7"]
-
 NOISES = (8.0, 4.0, 2.0, 1.0)
 PRIORS = (0.5, 0.2, 0.1, 0.01)
 DELTA = 1e-5

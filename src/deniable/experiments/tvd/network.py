@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from torch import nn
 
-__all__ = ["tutorial_cnn"]
-
 
 def tutorial_cnn() -> nn.Sequential:
     """TensorFlow Privacy's MNIST tutorial: 16 filters of 8x8, pool, 32 filters of 4x4, pool, 32, 10; 26,010 weights."""

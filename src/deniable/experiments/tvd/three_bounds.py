@@ -8,8 +8,6 @@ from matplotlib.axes import Axes
 
 from deniable.experiments.drawing import BLUE, GREEN, ORANGE
 
-__all__ = ["draw_three"]
-
 
 def draw_three(
     axes: Axes, x: Sequence[float], curves: Sequence[Sequence[float]], exact_label: str = "exact (ours)"

@@ -23,8 +23,6 @@ from deniable.mechanisms import Adjacency, Gaussian, Mechanism
 from deniable.promises import Accuracy
 from deniable.results.base import Part
 
-__all__ = ["DELTA", "FIGURE_4", "sampled_training"]
-
 RECORDS, BATCH, STEPS, DELTA = 60_000, 300, 6000, 1e-5
 ACCURACIES = (0.8, 0.7, 0.6, 0.55)
 TVD_NOISES = ("0.7", "0.8", "1.4", "2.4")

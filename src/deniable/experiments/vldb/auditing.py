@@ -28,8 +28,6 @@ from deniable.experiments.item import Item, ItemRun, present
 from deniable.experiments.statements import Claim, Close, Comparison, Ordered, Within
 from deniable.results.base import Part
 
-__all__ = ["FIGURE_7", "FIGURE_8", "FIGURE_9"]
-
 LOCAL, GLOBAL = CASES[0], CASES[2]
 LARGE = 1.0
 """From this epsilon on A_MI must be below A_DI outright."""

@@ -29,8 +29,6 @@ from deniable.experiments.item import Item, ItemRun, present
 from deniable.experiments.statements import Ordered, Within
 from deniable.results.base import Part
 
-__all__ = ["FIGURE_6"]
-
 
 class BeliefPanel(Part, frozen=True, kw_only=True):
     """One data set, the four ways."""

@@ -15,8 +15,6 @@ from deniable.experiments.item import Item, ItemRun, Scale
 from deniable.experiments.statements import Close
 from deniable.results.base import Part
 
-__all__ = ["TABLE_1"]
-
 TIMES = 3
 GROWTH = {"sensitivity": (2.0, 0.35), "belief_records": (1.0, 0.3), "belief_steps": (1.0, 0.2), "advantage": (0.0, 0.3)}
 """The paper's power of n (or k), and how far the measured one may be from it."""

@@ -24,8 +24,6 @@ from deniable.experiments.item import Item, ItemRun
 from deniable.experiments.statements import Claim, Ordered, Within
 from deniable.results.base import Part
 
-__all__ = ["TABLE_2"]
-
 PRINTED_ADVANTAGE = {"MNIST": ("0.24", "0.23", "0.18", "0.27"), "Adult": ("0.17", "0.22", "0.13", "0.18")}
 ELSEWHERE = ("0.25", "0.23", "0.1", "0.24")
 PRINTED_VIOLATIONS = {

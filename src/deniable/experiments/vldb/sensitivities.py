@@ -38,8 +38,6 @@ from deniable.experiments.item import Item, ItemRun, Scale
 from deniable.experiments.statements import Claim, Ordered
 from deniable.results.base import Part
 
-__all__ = ["FIGURE_4", "FIGURE_5", "FIGURE_5_3"]
-
 ENDS = (0, -1)
 RANKS = {0: "max", 1: "2nd max", 2: "3rd max", -3: "3rd min", -2: "2nd min", -1: "min"}
 RANK_SECONDS = {MNIST: (5.0, 50.0, 50.0), STAND_IN: (2.0, 15.0, 35.0), ADULT: (1.0, 5.0, 5.0)}

@@ -12,8 +12,6 @@ from deniable.experiments.item import Item, ItemRun
 from deniable.experiments.statements import Printed
 from deniable.results.base import Part
 
-__all__ = ["BELIEFS", "DELTAS", "TABLE_3"]
-
 BELIEFS = {
     "MNIST": (0.52, 0.75, 0.9, 0.99),
     "Purchase-100": (0.53, 0.75, 0.9, 0.99),

@@ -28,8 +28,6 @@ from deniable.loss.pairs.step import Step
 from deniable.loss.pairs.subsampled import SubsampledAdd, SubsampledRemove
 from deniable.upper import Upper, upper
 
-__all__ = ["Binomial", "TwoLosses", "two_losses"]
-
 _LEFT_OUT = exp(-40)  # of a sum, beyond the window of its terms (Lemma B2)
 _RARE = 1e-14
 _MANY = 10_000  # runs whose sum is nearly Gaussian

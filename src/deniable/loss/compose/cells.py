@@ -7,15 +7,12 @@ from math import exp, floor, inf, log, log1p
 
 import numpy as np
 
-from deniable.loss.arrays import Floats
-from deniable.loss.compose.cumulants import EPS
+from deniable.loss.arrays import EPS, Floats
 from deniable.loss.moments.elementary import log_mixture
 from deniable.loss.pairs.atoms import AtomStep
 from deniable.loss.pairs.masses import MassStep
 from deniable.loss.pairs.step import Step
 from deniable.loss.pairs.subsampled import SubsampledAdd, SubsampledRemove
-
-__all__ = ["Cells", "is_atomic", "put_on_grid"]
 
 _ON_GRID = 1e-9  # share of a cell within which an atom counts as lying on its edge
 _LOSS_ROUNDOFF = 16 * EPS  # relative, of a step's losses

@@ -12,8 +12,6 @@ from deniable.loss.arrays import Floats
 from deniable.loss.compose.cumulants import Composition
 from deniable.loss.functionals import Functional
 
-__all__ = ["Chernoff"]
-
 
 @dataclass(frozen=True)
 class Chernoff:

@@ -16,8 +16,6 @@ from deniable.loss.pairs.pair import Pair
 from deniable.search import falls_to
 from deniable.upper import Upper
 
-__all__ = ["ComposedPair"]
-
 _ROUNDOFF = 1e-12  # relative, of a step's tails
 _APART = 1e-9  # Q-mass of large losses, below which they stand wholly apart from all others
 

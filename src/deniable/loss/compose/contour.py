@@ -22,8 +22,9 @@ from math import exp, expm1, inf, log, log1p, sqrt
 import numpy as np
 
 from deniable.effort import UnresolvedError, ends_in_time, still_affordable, use_reserve
+from deniable.loss.arrays import EPS
 from deniable.loss.compose.composed_pair import ComposedPair
-from deniable.loss.compose.cumulants import EPS, TINY, Composition, Saddle
+from deniable.loss.compose.cumulants import TINY, Composition, Saddle
 from deniable.loss.compose.grid import Grid
 from deniable.loss.compose.inversion import GOOD, Inversion, Known
 from deniable.loss.compose.largest_jump import bands
@@ -31,8 +32,6 @@ from deniable.loss.compose.saddle import find_level_saddle
 from deniable.loss.functionals import NULL_TAIL, STICK, TAIL, Functional
 from deniable.search import falls_to
 from deniable.upper import Upper, upper
-
-__all__ = ["ANY", "Contour", "Range"]
 
 _NEGLIGIBLE = 1e-40  # below it Chernoff's bound is answer enough, ...
 _WORTH_ONE_LINE = 1e-25  # ... and below this what one line tells, be it no more than a bound

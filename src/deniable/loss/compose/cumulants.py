@@ -20,8 +20,6 @@ from deniable.loss.functionals import Functional
 from deniable.loss.moments.nodes import seen_from
 from deniable.loss.pairs.step import Step
 
-__all__ = ["AXIS_SLACK_NATS", "EPS", "TINY", "Composition", "Saddle"]
-
 TINY = 41.0  # e^-41 = 1.6e-18: what is left out is pushed below double precision
 AXIS_SLACK_NATS = 1e-5  # granted to K on the real axis, beside round-off, where it bounds something (Lemma C2)
 _NARROWEST = 1e-12  # what is narrower counts as an atom

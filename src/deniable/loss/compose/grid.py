@@ -30,10 +30,11 @@ from math import ceil, exp, floor, inf, log2, nan, sqrt
 import numpy as np
 
 from deniable.effort import UnresolvedError, left_effort, spend
+from deniable.loss.arrays import EPS
 from deniable.loss.compose.cells import Cells, is_atomic, put_on_grid
 from deniable.loss.compose.chernoff import Chernoff
 from deniable.loss.compose.composed_pair import ComposedPair
-from deniable.loss.compose.cumulants import EPS, TINY, Composition
+from deniable.loss.compose.cumulants import TINY, Composition
 from deniable.loss.compose.grid_law import GridLaw
 from deniable.loss.compose.normal_bracket import normal_bracket
 from deniable.loss.compose.saddle import find_level_saddle, find_period, find_rivals, find_saddle
@@ -43,8 +44,6 @@ from deniable.loss.pairs.atoms import AtomStep
 from deniable.loss.pairs.masses import MassStep
 from deniable.loss.pairs.step import Step
 from deniable.upper import Upper
-
-__all__ = ["Grid"]
 
 _MOST_POINTS = 2**21  # of one transform, where a lattice asks for them
 _WORK = 2**22  # points times unlike steps that one composition may cost

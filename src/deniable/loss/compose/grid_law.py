@@ -8,10 +8,7 @@ from math import ceil, exp, expm1, inf, log, sqrt
 
 import numpy as np
 
-from deniable.loss.arrays import Floats
-from deniable.loss.compose.cumulants import EPS
-
-__all__ = ["GridLaw"]
+from deniable.loss.arrays import EPS, Floats
 
 _BLOCK = 512  # terms
 _SUMMED = 2000 * EPS  # relative round-off of a sum over blocks

@@ -26,8 +26,6 @@ from deniable.loss.compose.saddle import NEAR_WIDTHS, Strip, find_period, find_s
 from deniable.loss.functionals import FUNCTIONALS, STICK, TAIL, Functional
 from deniable.loss.moments.panels import growing_panels
 
-__all__ = ["GOOD", "Inversion", "Known"]
-
 Known = tuple[float, float]
 """A value and its error."""
 Place = tuple[float, Strip, tuple[float, float]]

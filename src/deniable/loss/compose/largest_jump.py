@@ -19,13 +19,11 @@ from math import exp, isfinite
 
 import numpy as np
 
-from deniable.loss.arrays import Complexes, Floats
-from deniable.loss.compose.cumulants import EPS, Composition
+from deniable.loss.arrays import EPS, Complexes, Floats
+from deniable.loss.compose.cumulants import Composition
 from deniable.loss.moments.elementary import log1p
 from deniable.loss.moments.nodes import seen_from
 from deniable.loss.pairs.step import Moments, Step
-
-__all__ = ["bands"]
 
 _FIRST = exp(-6.0)  # expected number of jumps above the first size in many steps, where all of them make a bulk
 _FEW = 1000  # steps, of which each single one may matter: there the first size is exceeded a few times

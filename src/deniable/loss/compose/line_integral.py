@@ -16,12 +16,10 @@ from math import exp, inf, pi
 import numpy as np
 
 from deniable.effort import spend
-from deniable.loss.arrays import Complexes, Floats
-from deniable.loss.compose.cumulants import EPS, Saddle
+from deniable.loss.arrays import EPS, Complexes, Floats
+from deniable.loss.compose.cumulants import Saddle
 from deniable.loss.functionals import Functional
 from deniable.loss.moments.panels import unresolved_where_smooth
-
-__all__ = ["Line"]
 
 _MOST_EXPONENT = 700.0  # e^700 is about the largest number
 

@@ -19,8 +19,6 @@ from deniable.loss.pairs.pair import Pair
 from deniable.loss.pairs.step import ROUNDOFF, Step
 from deniable.upper import Upper
 
-__all__ = ["MOST_RUNS", "Mixture"]
-
 MOST_RUNS = 10**5
 _FEW = 1e-300  # more than what is left out
 

@@ -11,12 +11,11 @@ from math import erf, exp, inf, log, sqrt
 from scipy.special import log_ndtr
 
 from deniable.effort import UnresolvedError
-from deniable.loss.compose.cumulants import AXIS_SLACK_NATS, EPS, Composition, Saddle
+from deniable.loss.arrays import EPS
+from deniable.loss.compose.cumulants import AXIS_SLACK_NATS, Composition, Saddle
 from deniable.loss.compose.saddle import find_saddle
 from deniable.loss.functionals import STICK, TAIL, Functional
 from deniable.upper import Upper
-
-__all__ = ["normal_bracket"]
 
 _BERRY_ESSEEN = 0.56  # for sums of unlike variables (Shevtsova 2010)
 _ROUNDINGS = 16.0  # of a step's mean, relative to its largest loss

@@ -19,8 +19,6 @@ from deniable.loss.compose.contour import Contour
 from deniable.loss.compose.cumulants import Composition
 from deniable.loss.pairs.pair import Pair
 
-__all__ = ["drawn_tails", "extent"]
-
 _WIDTHS = 6.0  # standard deviations of L that are drawn
 _MOST_FREQUENCIES = 2**10
 _FIRST_BLOCK = 32  # and then as many as before

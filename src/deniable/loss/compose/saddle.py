@@ -16,8 +16,6 @@ from deniable.loss.compose.cumulants import TINY, Composition, Saddle
 from deniable.loss.functionals import Functional
 from deniable.search import falls_to
 
-__all__ = ["NEAR_WIDTHS", "Strip", "find_level_saddle", "find_period", "find_rivals", "find_saddle", "surround"]
-
 Strip = tuple[float, float]
 """Part of the real axis between two neighbouring poles, or beyond the outermost one."""
 NEAR_WIDTHS = 2.0  # from the integrand's own saddle within which a line serves: a few times the round-off

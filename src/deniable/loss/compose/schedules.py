@@ -41,8 +41,6 @@ from deniable.loss.pairs.step import Step
 from deniable.loss.pairs.subsampled import SubsampledAdd, SubsampledRemove
 from deniable.loss.pairs.subsampled_replace import SubsampledReplaceSum
 
-__all__ = ["Schedule", "together"]
-
 _TOLERANCE = 3e-11  # error of K that polynomials may cause, ...
 _LEAST_TOLERANCE, _MOST_TOLERANCE = 1e-15, 3e-14  # ... though a single step's be neither below nor above this
 _LARGE_NATS = 100.0

@@ -15,8 +15,6 @@ from deniable.loss.pairs.pair import Pair
 from deniable.loss.pairs.step import Step
 from deniable.search import falls_to
 
-__all__ = ["rough_pair"]
-
 _NEGLIGIBLE = 1e-40
 _APART = 100.0  # standard deviations
 _OFTEN = 0.9  # probability of taking part, from which on a release is taken for one without sampling

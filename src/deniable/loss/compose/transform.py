@@ -8,12 +8,10 @@ from math import exp, log, log1p
 import numpy as np
 from numpy.fft import irfft, rfft
 
-from deniable.loss.arrays import Complexes, Floats
+from deniable.loss.arrays import EPS, Complexes, Floats
 from deniable.loss.compose.cells import Cells
-from deniable.loss.compose.cumulants import EPS, TINY, Composition
+from deniable.loss.compose.cumulants import TINY, Composition
 from deniable.loss.compose.grid_law import GridLaw
-
-__all__ = ["GridComposition"]
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,6 @@ from deniable.loss.arrays import Complexes, Floats, Numbers
 from deniable.loss.moments.nodes import log_moments
 from deniable.loss.moments.trapezoid import NodeRule
 
-__all__ = ["Jumps", "NoiseLaw"]
-
 _LARGEST = 690.0  # exponents beyond overflow
 _POWER = 8  # of the jump in the damping
 _NOTHING = 1000.0  # nats

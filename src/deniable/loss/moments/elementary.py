@@ -6,8 +6,6 @@ import numpy as np
 
 from deniable.loss.arrays import Floats, Numbers
 
-__all__ = ["expm1", "log1p", "log_mixture"]
-
 _VANISHED = 2.0**-52  # a moment that has cancelled to nothing
 _OFTEN = 0.9  # rates below leave so much of 1 that its digits suffice
 

@@ -21,8 +21,6 @@ from deniable.loss.moments.elementary import log_mixture
 from deniable.loss.moments.laplace_density import rising_panels
 from deniable.loss.moments.nodes import NEGLIGIBLE_NATS
 
-__all__ = ["DAMPED_LESS", "HalfLine", "half_line"]
-
 _FARTHEST_SIGMAS = 26.0  # beyond P's mean; 1e-149 of a Gaussian is left out
 _GONE = 45.0  # e^-45 is nothing
 _HIGHEST_SIGMAS = 1.0  # Y: cheap in the Gaussian weight

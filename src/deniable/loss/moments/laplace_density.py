@@ -23,8 +23,6 @@ from deniable.loss.arrays import Floats, Numbers
 from deniable.loss.moments.elementary import log_mixture
 from deniable.loss.moments.nodes import panel_rule
 
-__all__ = ["mirror_measure", "rising_panels", "sampled_density"]
-
 _NODES, _WEIGHTS = leggauss(16)
 _HIGHEST = 2.0  # Y: f is analytic there and u has not turned half-way round
 _TURNS = 20.0  # radians by which e^{icY} may turn on the way up

@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 from deniable.loss.arrays import Floats, multiply
 from deniable.loss.moments.panel_law import SHARES, TO_COEFFICIENTS, PanelLaw, panel_points
 
-__all__ = ["MeanLaw", "law_of_mean"]
-
 Integers = NDArray[np.int64]
 
 _DEPTH_NATS = 400.0  # below the density's top, as far as the panels reach: 28 deviations of a Gaussian

@@ -15,22 +15,6 @@ from deniable.loss.arrays import Complexes, Floats, Numbers, multiply
 from deniable.loss.moments.elementary import expm1, log1p
 from deniable.loss.moments.wave_sums import sum_waves
 
-__all__ = [
-    "BULK_NATS",
-    "NEGLIGIBLE_NATS",
-    "SUNK_NATS",
-    "Nodes",
-    "is_coarse",
-    "is_inside",
-    "log_fall",
-    "log_moments",
-    "log_sums",
-    "panel_rule",
-    "seen_from",
-    "tilted_moments",
-    "tilted_sums",
-]
-
 NEGLIGIBLE_NATS = 44.0  # e^-44 = 8e-20 of the largest term: below double precision even after summing (Lemma C8)
 BULK_NATS = 30.0  # moments up to about e^30 are summed as a difference from 1
 SUNK_NATS = 10.0  # moments below about e^-10 are not

@@ -21,8 +21,6 @@ from deniable.effort import UnresolvedError, spend
 from deniable.loss.arrays import Complexes, Floats, multiply
 from deniable.loss.moments.nodes import NEGLIGIBLE_NATS, Nodes, is_inside, log_moments, tilted_moments
 
-__all__ = ["SHARES", "TO_COEFFICIENTS", "PanelLaw", "panel_points"]
-
 _PLACES, SHARES = leggauss(16)
 """Of one panel: nodes on [-1, 1] and their weights."""
 TO_COEFFICIENTS = np.linalg.inv(chebvander(_PLACES, _PLACES.size - 1))

@@ -9,9 +9,6 @@ from numpy.polynomial.legendre import leggauss, legvander
 
 from deniable.loss.arrays import Complexes, Floats, multiply
 
-__all__ = ["PLACES", "growing_panels", "unresolved_where_smooth"]
-
-
 _NODES, _WEIGHTS = leggauss(16)
 PLACES = (1 + _NODES) / 2  # of the points, in widths of a panel from its lower end
 _HIGHEST = (np.arange(14, 16) + 0.5) * legvander(_NODES, 15)[:, 14:] * _WEIGHTS[:, None]

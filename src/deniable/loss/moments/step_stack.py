@@ -19,8 +19,6 @@ from deniable.loss.arrays import Complexes, Floats
 from deniable.loss.moments.elementary import expm1, log1p, log_mixture
 from deniable.loss.moments.wave_sums import sum_waves
 
-__all__ = ["NEGLIGIBLE_NATS", "StepStack"]
-
 _REACH_DEVIATIONS = (-14.0, 26.0)
 NEGLIGIBLE_NATS = 44.0  # below the largest mass; what is smaller does not matter
 _WIDEST_SPACING = 0.4  # standard deviations between the nodes of an integral

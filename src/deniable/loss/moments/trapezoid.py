@@ -24,8 +24,6 @@ from deniable.loss.moments.nodes import (
     tilted_sums,
 )
 
-__all__ = ["NodeRule"]
-
 _MOST_FIXED = 2**13
 _FINEST = 2**14
 _CLOSE = 1e-12  # relative distance to a rule of half as many nodes; the rule's own error is smaller still

@@ -21,8 +21,6 @@ from deniable.loss.arrays import Complexes, Floats, Numbers, multiply
 from deniable.loss.moments.elementary import expm1
 from deniable.loss.moments.panels import PLACES
 
-__all__ = ["evenly_spaced", "sum_waves"]
-
 _FEW = 16  # frequencies up to which structure is not looked for
 _OCTAVES = 8  # squared one after the other before the exponentials are computed anew
 _BLOCK = 2**20  # complex numbers held at a time

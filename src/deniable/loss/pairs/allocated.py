@@ -21,8 +21,6 @@ from deniable.loss.pairs.step import Mirrored, Step
 from deniable.loss.pairs.subsampled import SubsampledRemove
 from deniable.upper import Upper, upper
 
-__all__ = ["AllocatedAdd", "AllocatedRemove"]
-
 _UNSEEN = 1e-100  # more than what lies beyond the panels
 _LAWS_KEPT = 32
 

@@ -15,8 +15,6 @@ from deniable.loss.functionals import Functional
 from deniable.loss.pairs.step import ROUNDOFF, Step
 from deniable.upper import Upper
 
-__all__ = ["AtomStep"]
-
 
 @dataclass(frozen=True)
 class AtomStep(Step):

@@ -17,8 +17,6 @@ from deniable.loss.functionals import NULL_TAIL, STICK, TAIL, Functional
 from deniable.loss.moments.elementary import expm1, log1p
 from deniable.loss.pairs.step import Moments, Step
 
-__all__ = ["Blend"]
-
 _LARGE_NATS = 30.0  # moments up to e^30 are summed as differences from 1
 _SUNK = -0.9  # differences below have lost digits of their own
 _PART_COST = 100  # exponentials that asking one part is worth

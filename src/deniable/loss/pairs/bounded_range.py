@@ -10,8 +10,6 @@ import numpy as np
 from deniable.loss.arrays import EPS, Complexes, Floats
 from deniable.loss.pairs.step import Step
 
-__all__ = ["BoundedRangeStep"]
-
 _FLAT = 1e-4
 
 

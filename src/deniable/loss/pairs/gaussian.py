@@ -12,8 +12,6 @@ from deniable.loss.arrays import EPS, Complexes, Floats
 from deniable.loss.moments.nodes import log_fall
 from deniable.loss.pairs.step import Step
 
-__all__ = ["GaussianStep"]
-
 
 @dataclass(frozen=True)
 class GaussianStep(Step):

@@ -17,8 +17,6 @@ from deniable.loss.moments.nodes import Nodes, log_moments, tilted_moments
 from deniable.loss.pairs.step import Step
 from deniable.upper import Upper
 
-__all__ = ["MassStep", "distance_to", "integer_gaussian", "integer_laplace", "step_of_masses"]
-
 _DEEPEST_NATS = 745.0  # below e^-745 no number is told apart from 0
 _MASS_ERROR = 1e-13  # relative, of masses that are exponentials of logarithms down to there
 _REACH_SIGMAS = 38.7  # beyond lies less than 1e-300 of a Gaussian

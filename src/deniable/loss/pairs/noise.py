@@ -9,8 +9,6 @@ from scipy.special import ndtr, ndtri
 
 from deniable.loss.arrays import Numbers
 
-__all__ = ["FARTHEST_SIGMAS", "MOST_BLURRED_MU", "REACH_SIGMAS", "jump_probability", "jump_size", "lift", "log_normal"]
-
 REACH_SIGMAS = 14.0  # beyond lies 1e-44 of a Gaussian (Lemma C8)
 FARTHEST_SIGMAS = 26.0  # beyond, 1e-149 of a Gaussian is left out even where e^{cL} would magnify it (Lemma C8)
 MOST_BLURRED_MU = 25.0  # up to which one jump is blurred enough for a tapered line (V1): beyond, they are counted

@@ -14,8 +14,6 @@ from deniable.loss.functionals import NULL_TAIL, STICK, TAIL, Functional
 from deniable.search import falls_to, surely_above
 from deniable.upper import Upper
 
-__all__ = ["PRECISION", "Pair"]
-
 PRECISION = 1e-13  # relative, of a search
 _ROUNDOFF = 1e-14
 _NEAR_LEVEL = 1.01  # times a level, from where the way down to it is straight

@@ -10,8 +10,6 @@ import numpy as np
 
 from deniable.checks import RefusedError
 
-__all__ = ["RecordNumbers", "drawn_apart", "drawn_together"]
-
 _LEFT_OUT_NATS = 690.0  # e^-690 = 2e-300: the chance of larger numbers that is left out (Lemma A7)
 _MOST_NUMBERS = 4000
 

@@ -17,8 +17,6 @@ from deniable.loss.pairs.pair import PRECISION
 from deniable.loss.pairs.step import Step
 from deniable.upper import Upper
 
-__all__ = ["ORDERS", "RenyiCurve", "add_guarantees", "concentrated_orders", "divergences_at", "step_of_renyi"]
-
 
 class RenyiCurve(NamedTuple):
     """Renyi divergences at some orders; beside steps that end at an order, rho times the order holds at all of them."""

@@ -10,8 +10,6 @@ import numpy as np
 from deniable.loss.arrays import Floats
 from deniable.search import falls_to
 
-__all__ = ["selected_divergences"]
-
 
 def selected_divergences(
     orders: Floats, epsilons: Floats, mean: float, shape: float, delta: Callable[[float], float]

@@ -18,8 +18,6 @@ from deniable.loss.moments.half_line import DAMPED_LESS, half_line
 from deniable.loss.moments.nodes import NEGLIGIBLE_NATS, log_sums
 from deniable.loss.pairs.noise import FARTHEST_SIGMAS, lift, log_normal
 
-__all__ = ["SampledHalf", "are_known", "join_halves"]
-
 _RARE_NATS = 60.0  # e^-60 = 9e-27: chance of a part that no moment may come from
 _MOST_MU = 250.0  # in standard deviations of the noise: nodes grow with its square
 _NODES_A_SIGMA, _MOST_NODES = 1500, 2**19  # on a line; nodes of one half number about 1,500 mu

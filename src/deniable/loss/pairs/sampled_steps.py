@@ -29,8 +29,6 @@ from deniable.mechanisms import (
     TruncatedPoisson,
 )
 
-__all__ = ["sampled_runs"]
-
 _MOST_RECORDS = 1000
 _MOST_SHIFT = 18.0  # in units of the noise's deviation, from which on allocation hides next to nothing
 

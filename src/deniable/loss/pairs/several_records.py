@@ -23,8 +23,6 @@ from deniable.loss.pairs.noise import FARTHEST_SIGMAS, MOST_BLURRED_MU, REACH_SI
 from deniable.loss.pairs.step import Moments, Step
 from deniable.loss.pairs.subsampled import ReversedStep, SubsampledAdd, SubsampledRemove
 
-__all__ = ["SeveralAdd", "SeveralRemove"]
-
 _LARGE_NATS = 30.0
 _SUNK = -0.9  # of e^L - 1: little of 1 is left, and its digits are lost
 _MOST_MOVES = 60

@@ -20,8 +20,6 @@ from deniable.loss.functionals import NULL_TAIL, STICK, TAIL, Functional
 from deniable.loss.pairs.pair import Pair
 from deniable.upper import Upper
 
-__all__ = ["ROUNDOFF", "Mirrored", "Moments", "Step"]
-
 ROUNDOFF = 2e-15  # relative error granted to a sum of a few special-function values
 _QUESTION_COST = 3_000  # exponentials that asking one tail is worth, by the calls it takes
 _FADED_NATS = 100.0  # e^-100 = 4e-44: an atom that no answer has digits for

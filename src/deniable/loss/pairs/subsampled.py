@@ -32,8 +32,6 @@ from deniable.loss.pairs.noise import (
 )
 from deniable.loss.pairs.step import Mirrored, Moments, Step
 
-__all__ = ["ReversedStep", "SubsampledAdd", "SubsampledRemove"]
-
 
 def _gap(k: Floats, rate: float) -> Floats:
     """The base loss at which the mixture's loss is k: ln(1 + (e^k - 1)/rate); -inf below the mixture's least loss."""

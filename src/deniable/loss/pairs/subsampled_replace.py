@@ -42,8 +42,6 @@ from deniable.loss.pairs.step import ROUNDOFF, Moments, Step
 from deniable.loss.pairs.subsampled import SubsampledRemove
 from deniable.upper import Upper
 
-__all__ = ["SubsampledReplace", "SubsampledReplaceSum", "subsample_replace"]
-
 Base = LaplaceStep | GaussianStep | BoundedRangeStep | Blend
 
 

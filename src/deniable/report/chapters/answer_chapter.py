@@ -17,8 +17,6 @@ from deniable.report.pictures.picture import BLUE, GREY, MUTED, ORANGE, Picture,
 from deniable.report.stored_runs import ReportedRun, title
 from deniable.results.explain_result import BeliefShares, ChooseResult, ExplainResult, RocCurve, Strength
 
-__all__ = ["answer_chapter", "answer_verdict"]
-
 _TONES = {"hardly any": "bad", "weak": "odd"}
 
 

@@ -27,8 +27,6 @@ from deniable.report.words.attack_words import (
 )
 from deniable.results.attack_result import AttackResult
 
-__all__ = ["attack_chapter"]
-
 
 def attack_chapter(run: ReportedRun) -> Chapter:
     """Everything that is said and shown of an attack on a trained model."""

@@ -22,8 +22,6 @@ from deniable.report.words.final_model_words import FINAL_NOTE, final_head, fina
 from deniable.results.audit_result import AuditResult, ExposureSummary, FinalModel
 from deniable.results.shared import MeasuredLimits
 
-__all__ = ["audit_chapter"]
-
 
 def audit_chapter(run: ReportedRun) -> Chapter:
     """Everything that is said and shown of an audit."""

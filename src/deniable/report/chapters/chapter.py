@@ -8,8 +8,6 @@ from deniable.report.decision import Decision
 from deniable.report.pictures.picture import Picture
 from deniable.report.pictures.scale_chart import ScaleChart
 
-__all__ = ["Chapter", "Section", "Table"]
-
 
 @dataclass(frozen=True)
 class Table:

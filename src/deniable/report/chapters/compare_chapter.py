@@ -16,8 +16,6 @@ from deniable.report.words.assumptions import ADJACENCIES
 from deniable.report.words.attack_words import compared_attack
 from deniable.results.compare_result import CompareResult
 
-__all__ = ["comparison_chapter"]
-
 
 def comparison_chapter(run: ReportedRun) -> Chapter:
     """Everything that is said and shown of a comparison."""

@@ -9,8 +9,6 @@ from deniable.report.stored_runs import ReportedRun, title
 from deniable.report.words.amount_text import allowed_figure, figure
 from deniable.results.audit_result import ExposureResult
 
-__all__ = ["exposure_chapter"]
-
 
 def exposure_chapter(run: ReportedRun) -> Chapter:
     """Everything that is said and shown of an exposure."""

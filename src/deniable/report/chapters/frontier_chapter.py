@@ -14,8 +14,6 @@ from deniable.report.words.assumptions import ADJACENCIES
 from deniable.results.frontier_result import FrontierLevel, FrontierResult
 from deniable.utility.knee import name_bound, tell_measure, tell_value
 
-__all__ = ["frontier_chapter"]
-
 
 def frontier_chapter(run: ReportedRun) -> Chapter:
     """Everything that is said and shown of a frontier."""

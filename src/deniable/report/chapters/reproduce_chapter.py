@@ -9,8 +9,6 @@ from deniable.report.pictures.picture import Picture
 from deniable.report.stored_runs import ReportedRun, outcome, title
 from deniable.results.reproduce_result import ItemResult, ReproduceResult
 
-__all__ = ["reproduce_chapter"]
-
 
 def reproduce_chapter(run: ReportedRun) -> Chapter:
     """Every item with its picture and its statements."""

@@ -16,8 +16,6 @@ from deniable.report.stored_runs import ReportedRun, title
 from deniable.report.words import verdict_words
 from deniable.results.run_result import RunCheck, RunResult
 
-__all__ = ["run_chapter"]
-
 
 def run_chapter(run: ReportedRun) -> Chapter:
     """Everything that is said and shown of one run."""

@@ -22,8 +22,6 @@ from deniable.report.stored_runs import ReportedRun, title
 from deniable.report.words import verdict_words
 from deniable.results.verdict_result import BoundsOnEpsilon, VerdictInput, VerdictResult
 
-__all__ = ["verdict_chapter"]
-
 
 def verdict_chapter(run: ReportedRun) -> Chapter:
     """Everything that is said and shown of a verdict on scores."""

@@ -36,8 +36,6 @@ from deniable.results.attack_result import AttackResult
 from deniable.results.compare_result import CompareResult, LevelResult
 from deniable.results.shared import Curve, Spread
 
-__all__ = ["attack_pictures", "comparison_pictures"]
-
 COLOURS = {"original": INK, "central": BLUE, "local": ORANGE}
 ROC_COLOURS = (ORANGE, BLUE, GREEN, RED, PURPLE, YELLOW, GREY)
 AXIS = {"central": "epsilon of the training", "local": "epsilon for each value"}

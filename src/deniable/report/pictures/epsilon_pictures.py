@@ -36,8 +36,6 @@ from deniable.results.compare_result import RegionRow
 from deniable.results.shared import EpsilonBound
 from deniable.results.verdict_result import BoundsOnEpsilon
 
-__all__ = ["NAMED", "epsilon_picture", "region_data", "region_picture"]
-
 NAMED = {"naive": (GREY, ":"), "advanced": (PURPLE, "-."), "rdp": (YELLOW, "--")}
 """Weaker analyses, and how they are drawn."""
 NAMES = {"naive": "naive composition", "advanced": "advanced composition", "rdp": "Renyi DP"}

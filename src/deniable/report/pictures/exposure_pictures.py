@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from deniable.campaigns.exposure import Exposure
     from deniable.data.dataset import Dataset
 
-__all__ = ["exposed_records", "exposure_picture", "member_picture"]
-
 COLOUR, LIMIT = BLUE, INK
 
 

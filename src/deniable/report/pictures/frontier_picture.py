@@ -13,8 +13,6 @@ from deniable.report.words.frontier_words import MEASURES
 from deniable.results.frontier_result import FrontierLevel, FrontierResult, Repeated
 from deniable.utility.knee import name_bound, short_bound, tell_value
 
-__all__ = ["frontier_pictures"]
-
 SHARES = ("accuracy", "balanced_accuracy")
 
 

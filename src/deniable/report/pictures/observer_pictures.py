@@ -30,8 +30,6 @@ from deniable.report.words.verdict_words import exceedance_text, whose_noise
 from deniable.results.audit_result import AuditResult, CourseResult, Roc
 from deniable.scores import privacy_loss
 
-__all__ = ["course_pictures", "exact_curve", "promised_line"]
-
 SIDES = (("d", "trained on D", BLUE), ("other", "trained on D'", ORANGE))
 CURVE_POINTS = 37
 MIDDLE = "median and middle 90 % of the trials"

@@ -18,22 +18,6 @@ from matplotlib.figure import Figure
 
 from deniable.store import replace_file
 
-__all__ = [
-    "BLUE",
-    "GREEN",
-    "GREY",
-    "INK",
-    "ORANGE",
-    "RED",
-    "Data",
-    "Picture",
-    "axes",
-    "inline",
-    "log_roc",
-    "percent_axes",
-    "write_pictures",
-]
-
 Data = dict[str, Any]
 """What a picture shows: JSON values and parts of results, by name."""
 BLUE, ORANGE, GREEN, RED = "#0072b2", "#d55e00", "#009e73", "#b3001e"

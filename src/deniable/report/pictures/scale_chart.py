@@ -16,20 +16,6 @@ from deniable.report.words.amount_text import figure, share
 from deniable.results.attack_result import AttackResult
 from deniable.results.compare_result import CompareResult, LevelResult
 
-__all__ = [
-    "Aim",
-    "Axis",
-    "Bar",
-    "Row",
-    "ScaleChart",
-    "attack_scale",
-    "claim_scale",
-    "epsilon_axis",
-    "precision_scale",
-    "promise_scale",
-    "share_axis",
-]
-
 
 @dataclass(frozen=True)
 class Axis:

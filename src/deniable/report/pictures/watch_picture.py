@@ -9,8 +9,6 @@ from deniable.report.pictures.picture import BLUE, INK, Data, Picture, axes, leg
 from deniable.report.words.amount_text import figure
 from deniable.results.shared import Watched
 
-__all__ = ["watch_picture"]
-
 _LEAST, _MOST = 1e-3, 1e12
 """Evidence below and above is drawn here: it says no more."""
 

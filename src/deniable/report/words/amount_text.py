@@ -6,8 +6,6 @@ from math import floor, log10
 
 from deniable.formatting import ALMOST_ALL, at_most, percent_at_most
 
-__all__ = ["allowed_figure", "allowed_share", "figure", "share"]
-
 _MOST_DECIMALS = 6
 
 

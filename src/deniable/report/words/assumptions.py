@@ -9,8 +9,6 @@ from deniable.report.words.amount_text import figure
 from deniable.results.audit_result import AuditInput, AuditResult
 from deniable.results.shared import EpsilonBound
 
-__all__ = ["ADJACENCIES", "AS_CLAIMED", "audit_assumptions", "standing"]
-
 AS_CLAIMED = "As claimed: "
 """Before what is known of somebody else's training by its claim alone."""
 ADJACENCIES = {

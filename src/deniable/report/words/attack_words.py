@@ -11,23 +11,6 @@ from deniable.report.words.verdict_words import ATTACKS
 from deniable.results.attack_result import AttackResult, AttackRow, MemberExposure, ProvenLimits
 from deniable.results.compare_result import CompareResult
 
-__all__ = [
-    "FRESH",
-    "TONES",
-    "attack_sentence",
-    "compared_attack",
-    "exposed_rows",
-    "exposure_sentence",
-    "judged_name",
-    "meaning",
-    "outcome",
-    "proven_sentence",
-    "rows",
-    "shadow_caution",
-    "shadow_sentence",
-    "side_by_side",
-]
-
 MOST_ACCURACY_APART, MOST_GAP_APART = 0.1, 0.05
 """Shares of records: shadows whose accuracy on their own records, or whose gap to the others, is further from the
 target's were not trained alike. Two trainings of one recipe on a hundred records differ by less."""

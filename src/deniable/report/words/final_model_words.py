@@ -8,8 +8,6 @@ from deniable.formatting import at_least, at_most, short
 from deniable.report.words.amount_text import figure, share
 from deniable.results.audit_result import AuditResult, FinalModel, FinalObserver
 
-__all__ = ["FINAL_NOTE", "final_head", "final_rows", "final_sentences"]
-
 NAMES = {
     "crafted": "Crafted gradients, final weights",
     "worst-weights": "Worst initial weights, final loss",

@@ -21,8 +21,6 @@ from deniable.utility.knee import (
     tell_value,
 )
 
-__all__ = ["MEASURES", "headings", "meaning", "outcome", "part_rows", "rows", "sampling_note", "tone"]
-
 MEASURES = {
     "accuracy": "Accuracy",
     "balanced_accuracy": "Balanced accuracy",

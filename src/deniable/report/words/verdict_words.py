@@ -24,34 +24,6 @@ from deniable.results.shared import EpsilonBound
 from deniable.results.shared import MeasuredLimits as Measured
 from deniable.results.verdict_result import VerdictResult
 
-__all__ = [
-    "ATTACKS",
-    "TEST_MODE",
-    "agreement",
-    "aim",
-    "audit_tone",
-    "badge",
-    "bare_scores",
-    "cautions",
-    "claimed_protection",
-    "deciding",
-    "exceedance_text",
-    "guess_text",
-    "headline",
-    "is_test_mode",
-    "meaning",
-    "measured_text",
-    "promise",
-    "protection",
-    "rarely",
-    "region_caveat",
-    "scored_cautions",
-    "scored_meaning",
-    "tone",
-    "verdict_limits",
-    "whose_noise",
-]
-
 OBSERVER = "an observer who knows everyone else's records and watches every step"
 TEST_MODE = (
     "Test mode. Noise was fitted to this data set (to its local sensitivity) to check the theory. A model trained this "

@@ -13,8 +13,6 @@ from deniable.training.attacked.targets import TargetSettings
 from deniable.training.networks.usual_models import MODELS, dense
 from deniable.training.settings import ModelFactory
 
-__all__ = ["faces", "head_on", "reference_network", "reference_settings"]
-
 LEAST_SIDE_PIXELS = 19
 """Images of fewer pixels leave the small CNN nothing to look at."""
 

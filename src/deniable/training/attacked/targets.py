@@ -24,8 +24,6 @@ from deniable.training.noise_source import RandomSource, SeededSource, SystemSou
 from deniable.training.release import fill_model, unpredictable
 from deniable.training.settings import Columns, ModelFactory, Optimizer, as_records
 
-__all__ = ["Fitted", "ModelQuality", "TargetCourse", "TargetSettings", "calibrate_settings", "fit", "quality"]
-
 LARGEST_BATCH_RECORDS = 4096
 """Records that pass through a trained model at once."""
 

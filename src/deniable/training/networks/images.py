@@ -17,8 +17,6 @@ from torch.nn import functional
 from deniable.training.buffers import Buffers
 from deniable.training.networks.layers import Layer, Weighted
 
-__all__ = ["Convolution", "GroupNorm", "Materialised", "MaxPool", "SharedConvolution", "channels_last"]
-
 
 def channels_last(images: Tensor) -> Tensor:
     """(trials, examples, rows, columns, channels), contiguous; no copy if the memory is in this order already."""

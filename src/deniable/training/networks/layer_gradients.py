@@ -16,8 +16,6 @@ from torch.func import functional_call, grad
 
 from deniable.training.networks.losses import LOSSES, Loss
 
-__all__ = ["LayerGradients"]
-
 ROUNDING = 1e-3
 """Relative: gradients of a record that differ by less are the same."""
 

@@ -18,8 +18,6 @@ from deniable.training import columns
 from deniable.training.buffers import Buffers
 from deniable.training.networks.listed import ListedInputs, list_inputs
 
-__all__ = ["Dense", "Flatten", "Layer", "ReLU", "SharedDense", "Tanh", "Weighted"]
-
 FEW_EXAMPLES = 8
 """Up to so many kept examples a matrix product is slower than `multiply_few`."""
 

@@ -9,8 +9,6 @@ from torch import Tensor
 
 from deniable.training import kernels
 
-__all__ = ["ListedInputs", "list_inputs", "most_listed"]
-
 LARGEST_SHARE = 0.4
 """Of values that are not zero: with more of them a library's dense product is nearly as fast."""
 FEWEST_ROWS = 16

@@ -12,16 +12,6 @@ from torch.nn import functional
 from deniable.training.columns import softmax_minus_class
 from deniable.training.networks.usual_models import named_function
 
-__all__ = [
-    "Loss",
-    "OutputGradient",
-    "check_classes",
-    "cross_entropy",
-    "loss_function",
-    "output_gradient",
-    "squared_error",
-]
-
 Loss = Callable[[Tensor, Tensor], Tensor]
 
 

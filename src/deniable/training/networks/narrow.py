@@ -14,8 +14,6 @@ from deniable.training import kernels
 from deniable.training.networks.layers import Dense, Layer
 from deniable.training.networks.losses import Loss, cross_entropy
 
-__all__ = ["Clipping", "NarrowPass", "narrow_pass"]
-
 MOST_WEIGHTS = 512
 """Of the layers behind the first one: the kernel keeps eight sums of each in the first cache."""
 

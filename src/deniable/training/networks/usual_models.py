@@ -15,22 +15,6 @@ from torch import Tensor, nn
 from deniable.data.own_data import call_user_code, import_function
 from deniable.training.settings import ModelFactory
 
-__all__ = [
-    "MODELS",
-    "adult",
-    "check_fit",
-    "dense",
-    "digits",
-    "location",
-    "mnist",
-    "model_factory",
-    "named_function",
-    "purchase",
-    "refuse",
-    "sized_model",
-    "small_images",
-]
-
 USUAL_WIDTH_UNITS = 64
 """Of the hidden layer of a usual network."""
 

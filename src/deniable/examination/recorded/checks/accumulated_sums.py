@@ -18,7 +18,6 @@ from deniable.mechanisms import Training
 from deniable.results.run_result import Outcome, RunCheck
 
 Array = NDArray[np.float64]
-__all__ = ["accumulation_check"]
 
 _BETTER = 50.0
 """Variances of the noise by which it must be nearer than any other explanation."""

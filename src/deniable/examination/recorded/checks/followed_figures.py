@@ -15,8 +15,6 @@ from scipy.special import fdtrc
 
 from deniable.examination.recorded.run_record import ExaminedStep, RunRecord
 
-__all__ = ["CLEAN_LENGTH", "LOSSES", "figure_that_explains", "step_figures"]
-
 Array = NDArray[np.float64]
 LOSSES = ("the loss of its batch", "the loss of all records")
 ACCURACIES = ("the accuracy on its batch", "the accuracy on all records")

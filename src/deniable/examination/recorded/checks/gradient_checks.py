@@ -30,8 +30,6 @@ from deniable.examination.recorded.run_record import (
 from deniable.mechanisms import Training
 from deniable.results.run_result import Outcome, RunCheck
 
-__all__ = ["gradient_check"]
-
 Array = NDArray[np.float64]
 _NAME, _EXPECTED = "gradient", "the sum of the batch's gradients, each clipped"
 _BETTER, _FITTED = 25.0, 6.0

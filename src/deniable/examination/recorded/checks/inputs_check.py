@@ -9,8 +9,6 @@ from deniable.examination.recorded.given_inputs import OtherInputs
 from deniable.examination.recorded.run_record import RunRecord
 from deniable.results.run_result import RunCheck
 
-__all__ = ["inputs_check"]
-
 _ALL = "so that every record changes the gradients of all others, which no noise hides"
 _CAUSES: dict[OtherInputs, str] = {
     "own scale": (

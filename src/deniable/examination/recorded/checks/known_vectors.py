@@ -12,8 +12,6 @@ from deniable.examination.diagnostics.p_values import normal
 from deniable.examination.recorded.checks.outcomes import ROUNDING
 from deniable.examination.recorded.run_record import ExaminedStep, noise_of_step, noise_variance
 
-__all__ = ["along_known", "explained_share", "is_rounding", "together"]
-
 Array = NDArray[np.float64]
 
 

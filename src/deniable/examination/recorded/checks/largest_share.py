@@ -11,8 +11,6 @@ from scipy.special import fdtrc
 from deniable.examination.recorded.record_shares import SHARES, RecordShares
 from deniable.examination.recorded.run_record import RunRecord
 
-__all__ = ["LargestShare"]
-
 _LEFT = 0.1
 """Of what is not noise, the records' gradients may leave this share unexplained."""
 _MORE_NOISE = 1.05

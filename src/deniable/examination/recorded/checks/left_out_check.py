@@ -10,8 +10,6 @@ from deniable.examination.recorded.checks.outcomes import LESS, UNKNOWN
 from deniable.examination.recorded.run_record import RunRecord
 from deniable.results.run_result import Outcome, RunCheck
 
-__all__ = ["left_out_check"]
-
 Array = NDArray[np.float64]
 
 

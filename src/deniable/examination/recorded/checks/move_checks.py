@@ -16,8 +16,6 @@ from deniable.examination.recorded.checks.outcomes import AS_CLAIMED, LESS, UNKN
 from deniable.examination.recorded.run_record import UNEXPLAINED_MOVE, RunRecord
 from deniable.results.run_result import Outcome, RunCheck
 
-__all__ = ["moves_check", "rates_check"]
-
 _WITHOUT_NOISE = 0.9
 """The cosine with noise or clipped sum above which that is what an unexplained move is made of."""
 _SURE = 1e-3

@@ -15,8 +15,6 @@ from deniable.examination.recorded.run_record import RunRecord, noise_of_step, s
 from deniable.mechanisms import Training
 from deniable.results.run_result import Outcome, RunCheck
 
-__all__ = ["along_check"]
-
 Array = NDArray[np.float64]
 _Part = tuple[str, float, float, float]
 """What it is along; squared length in claimed variances, and its dimension; the variance elsewhere, likewise."""

@@ -25,16 +25,6 @@ from deniable.examination.signal_to_noise import SignalToNoise
 from deniable.mechanisms import Training
 from deniable.results.run_result import Outcome, RunCheck
 
-__all__ = [
-    "SCALED",
-    "NoiseSizes",
-    "centre_check",
-    "independence_check",
-    "layers_check",
-    "own_size_check",
-    "shape_check",
-]
-
 Array = NDArray[np.float64]
 SCALED = ": both are scaled after the noise, which is as safe"
 _COPIED = 0.9

@@ -11,8 +11,6 @@ from deniable.examination.recorded.checks.step_lengths import gradient_sigmas
 from deniable.examination.recorded.run_record import RunRecord
 from deniable.mechanisms import Training
 
-__all__ = ["tell_power", "visible_noise", "visible_noise_of_a_step"]
-
 _FOUND = 0.95
 """The probability with which what is called visible is found."""
 

@@ -10,8 +10,6 @@ from deniable.examination.recorded.run_record import RunRecord
 from deniable.mechanisms import Training
 from deniable.results.run_result import RunCheck
 
-__all__ = ["norms_check"]
-
 Array = NDArray[np.float64]
 _SAME = 1e-3
 """Relative: norms that differ by less are the same."""

@@ -10,8 +10,6 @@ from deniable.examination.recorded.number_counts import NumberCounts
 from deniable.examination.recorded.run_record import RunRecord, noise_of_step
 from deniable.results.run_result import Outcome, RunCheck
 
-__all__ = ["numbers_check"]
-
 _MANY = 0.01
 """A share of numbers that is no accident."""
 _ZEROS = 0.05

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["AS_CLAIMED", "LESS", "OTHER", "ROUNDING", "UNKNOWN"]
-
 AS_CLAIMED: Final = "as claimed"
 LESS: Final = "less private"
 OTHER: Final = "another recipe"

@@ -8,8 +8,6 @@ from deniable.examination.recorded.checks.outcomes import LESS, UNKNOWN
 from deniable.examination.recorded.run_record import RunRecord
 from deniable.results.run_result import RunCheck
 
-__all__ = ["public_checks"]
-
 _HIDDEN = "which no noise hides"
 _LEAKS = {
     "rows": f"rows of the initial weights are means, principal axes or single ones of the records, {_HIDDEN}",

@@ -14,8 +14,6 @@ from deniable.examination.recorded.run_record import RunRecord
 from deniable.mechanisms import Training
 from deniable.results.run_result import Outcome, RunCheck
 
-__all__ = ["divisor_check", "sampling_check", "spread_p_value", "steps_check"]
-
 Array = NDArray[np.float64]
 
 

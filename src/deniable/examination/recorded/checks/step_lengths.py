@@ -16,8 +16,6 @@ from deniable.examination.recorded.run_record import RunRecord
 from deniable.mechanisms import Training
 from deniable.results.run_result import Outcome, RunCheck
 
-__all__ = ["gradient_sigmas", "length_check", "step_sigmas"]
-
 Array = NDArray[np.float64]
 
 

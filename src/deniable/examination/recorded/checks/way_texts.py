@@ -7,8 +7,6 @@ from deniable.examination.recorded.multiplied_sums import Family
 from deniable.examination.recorded.record_shares import THRESHOLDS, WAYS_TO_SUM
 from deniable.results.run_result import Outcome
 
-__all__ = ["LEFT_OUT", "TEXTS_OF_WAYS", "tell_multiple"]
-
 LEFT_OUT = (
     "the norm that clips leaves out {}, so that a record's gradient is longer than the clipping norm: clip the norm "
     "over all layers"

@@ -17,9 +17,9 @@ from deniable.adversaries.shadow_scores import (
     _own_variance,
     _pool,
     _probable_means,
+    _probable_variances,
     _shared_variance,
     _shrink,
-    _suitable_variances,
     _variance_prior,
     bayes,
     lira,
@@ -82,21 +82,33 @@ def test_lira_equals_its_twin(queries: int, fixed: bool, offline: bool) -> None:
     assert found == pytest.approx(naive_lira(target, shadows, inside, fixed, offline), rel=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("shadows", "uneven", "fixed"), [(6, 0.0, True), (32, 0.0, True), (4, 0.6, True), (32, 0.6, False)]
-)
-def test_lira_takes_the_records_own_variances_where_they_tell_more(shadows: int, uneven: float, fixed: bool) -> None:
-    """Not where they are all alike, nor where two values are all that is known of one."""
-    target, made, inside, _ = confidences(4, shadows=shadows, records=400)
-    scale = np.exp(np.random.default_rng(5).normal(0, uneven, 400))
+@pytest.mark.parametrize("uneven", [0.0, 0.6])
+@pytest.mark.parametrize("shadows", [4, 32])
+def test_records_variances_are_drawn_together_as_far_as_they_are_errors(shadows: int, uneven: float) -> None:
+    """Nearer to the truth than one variance for all and than each record's own, whether or not records are alike."""
+    _, made, inside, _ = confidences(4, shadows=shadows, records=4_000)
+    scale = np.exp(np.random.default_rng(5).normal(0, uneven, 4_000))
+    groups = [_moments(made * scale, chosen) for chosen in (~inside, inside)]
+
+    def error(variances: Any) -> float:
+        return float(np.abs(np.log(variances / scale**2)).mean())
+
+    for found, group in zip(_probable_variances(groups)[0], groups, strict=True):
+        assert error(found) < min(error(_shared_variance(group)), error(_own_variance(group))) + 0.05
+
+
+@pytest.mark.parametrize("offline", [True, False])
+@pytest.mark.parametrize(("shadows", "freedom"), [(8, 2.0), (8, 10.0), (32, 2.0), (32, 10.0)])
+def test_lira_is_no_weaker_than_one_variance_nor_than_own_ones(shadows: int, freedom: float, offline: bool) -> None:
+    """Few shadows or many, records much alike or not: there is no bound at which one rule replaces another."""
+    target, made, inside, member = confidences(6, shadows=shadows, records=8_000)
+    scale = np.sqrt(freedom / np.random.default_rng(7).chisquare(freedom, 8_000))
     asked = [values * scale for values in (target, made)]
-    groups = [_moments(asked[1], chosen) for chosen in (~inside, inside)]
-    expected = [(_shared_variance if fixed else _own_variance)(group) for group in groups]
-    found = _suitable_variances(groups)
-    assert all((one == other).all() for one, other in zip(found, expected, strict=True))
+    literal = [auc(lira(*asked, inside, offline=offline, fixed_variance=fixed), member) for fixed in (True, False)]
+    assert auc(lira(*asked, inside, offline=offline), member) > max(literal) - 0.002
 
 
-def test_offline_scores_know_that_variances_follow_means() -> None:
+def test_offline_lira_is_no_weaker_than_literal_where_variances_follow_means() -> None:
     """Easy records vary much: one variance for all sounds the alarm for them, own ones of 4 values for anybody."""
     generator = np.random.default_rng(10)
     centre = generator.normal(0, 1, 8_000)
@@ -109,7 +121,7 @@ def test_offline_scores_know_that_variances_follow_means() -> None:
         auc(lira(target, shadows, inside, offline=True, fixed_variance=fixed), member) for fixed in (True, False)
     ]
     for name in ("lira-offline", "bayes-offline"):
-        assert auc(RULES[name](target, shadows, inside), member) > max(literal) + 0.01, name
+        assert auc(RULES[name](target, shadows, inside), member) > max(literal), name
 
 
 def test_lira_is_no_weaker_than_the_threshold_where_shadows_tell_nothing_of_a_record() -> None:
@@ -169,7 +181,7 @@ def test_bayes_equals_its_twin(offline: bool) -> None:
         squares = sum(((part - part.mean()) ** 2).sum() / scale for part, scale in zip(own, scales, strict=True))
         count = sum(len(part) - 1 for part in own)
         for place, scale in enumerate(scales):
-            variances[place, 0, record] = scale * (freedom * prior.usual[0, record] + squares) / (freedom + count)
+            variances[place, 0, record] = scale * (freedom * prior.usual[0, 0] + squares) / (freedom + count)
     means, error = _probable_means(groups, list(variances))
     laws = [
         t(freedom + count, mean[0], np.sqrt(variance[0] + error[0]))

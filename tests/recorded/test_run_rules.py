@@ -253,6 +253,36 @@ class SumsNotCleared(Run):
         return {name: g + before[name] if self.step % 3 == 2 else g for name, g in now.items()}
 
 
+class NoiseAfterAdam(Run):
+    """Adam's moments of clean sums; noise of the claimed size on the direction that they give."""
+
+    def total(self) -> Sums:
+        found, (first, second) = super().total(), getattr(self, "moments", ({}, {}))
+        for name, g in found.items():
+            first[name] = 0.9 * first.get(name, 0.0) + 0.1 * g
+            second[name] = 0.999 * second.get(name, 0.0) + 0.001 * g**2
+        self.moments = first, second
+        scales = 1 - 0.9 ** (self.step + 1), 1 - 0.999 ** (self.step + 1)
+        unit = {name: first[name] / scales[0] / ((second[name] / scales[1]).sqrt() + 1e-8) for name in found}
+        return {name: RATE * RECORDS * direction for name, direction in unit.items()}
+
+
+class SumsAddedUp(Run):
+    """Momentum of one's own: noisy sums are added up, each with its own noise, `size` x as much as claimed."""
+
+    size = 1.0
+
+    def noise(self) -> Sums:
+        fresh, before = super().noise(), getattr(self, "before", {})
+        kept = {name: self.size * g + 0.7 * before.get(name, 0.0) for name, g in fresh.items()}
+        self.before = {name: kept[name] + clean for name, clean in self.clean.items()}
+        return kept
+
+
+class LouderSumsAddedUp(SumsAddedUp):
+    size = 2.0
+
+
 class ClippedAfterNoise(Run):
     """The noisy gradient, as a whole, in nearly every step by another factor."""
 
@@ -269,6 +299,7 @@ class ClippedAfterNoise(Run):
         (RoundedNoise, "rounded to a few values, so that about (19|20)% of the weights have none"),
         (NoiseOfOneSign, "the noise has the sign of the gradient"),
         (OppositeNoise, "the same noise with the opposite sign .*a cosine of -1"),
+        (NoiseAfterAdam, "gradients are carried over from step to step .*an optimizer before the noise"),
         (SumsNotCleared, "the step before is added once more in 8 of 24 steps"),
         (NormWithoutHead, "the norm that clips leaves out 2.weight"),
         (RateByAccuracy, "learning rate follows the accuracy on all records"),
@@ -297,6 +328,8 @@ def test_a_mutation_is_violated_with_its_cause(mutation: Callable[[], Run], caus
         (NoisyAccuracy, "cannot judge", "learning rate changes with the accuracy on all records"),
         (PubliclyScaled, "cannot judge", "other inputs than the records as they are loaded"),
         (ClippedAfterNoise, "other recipe", "which is as safe"),
+        (SumsAddedUp, "other recipe", "0.[67].* x the noisy sum of the step before is in it, which is as safe"),
+        (LouderSumsAddedUp, "cannot judge", "0.[67].* x the noisy sum .* 2.* x as long as the claimed noise"),
         (InTwoParts, "consistent", "not examined"),
         (Words, "consistent", "not examined"),
         (PulledTogether, "cannot judge", "another than the batch.s clipped sum: name the loss"),

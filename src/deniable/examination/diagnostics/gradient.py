@@ -220,7 +220,7 @@ def post_processing(evidence: Evidence) -> Diagnosis:
     shown = None if evidence.twins is None else evidence.twins.shown
     if shown is not None and shown.extra_record:
         return Diagnosis(POST, 0.0, "one more record's gradient is added", "none", EXTRA_RECORD)
-    if post is None:
+    if post is None or post.changes_nothing:
         return Diagnosis(POST, 1.0, "none that is known", "none")
     return Diagnosis(POST, 0.0, "some, undone here", "none", post.sentence(evidence.layers), weakens=False)
 

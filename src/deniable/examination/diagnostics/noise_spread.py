@@ -330,13 +330,13 @@ def _uneven_sentence(found: _Scales, overall: float, before: str | None) -> str:
 def scale_cause(evidence: Evidence, ratio: float) -> str:
     """The sentence for noise of one wrong scale, `ratio` times the claimed one."""
     claim, sizes = evidence.claim, np.maximum(evidence.trials.batch.sum(2, dtype=float), 1)
-    twice = f"it is divided by the batch size ({sizes.mean():.4g}) twice: divide the noisy sum once"
-    after = "it is added after averaging without being divided by the batch size: add it to the sum"
+    twice = "it looks as if it were divided by the batch size ({:.4g}) twice: divide the noisy sum once"
+    after = "it looks as if it were added after averaging without being divided by the batch size: add it to the sum"
     expected = max(1.0, claim.rate * float(evidence.members.sum(1).max()))
     causes = [
-        (1 / sizes.mean(), twice),
-        (1 / expected, twice),
-        (float(np.sqrt(np.mean(sizes**-2))), twice),
+        (1 / expected, twice.format(expected)),
+        (1 / sizes.mean(), twice.format(sizes.mean())),
+        (float(np.sqrt(np.mean(sizes**-2))), twice.format(sizes.mean())),
         (sizes.mean(), after),
         (float(np.sqrt(np.mean(sizes**2))), after),
         (1 / claim.clip, "the noise multiplier is not multiplied by the clipping norm"),

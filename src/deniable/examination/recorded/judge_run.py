@@ -172,6 +172,9 @@ def _recomputed_checks(record: RunRecord, claimed: Training, level: float) -> It
         yield added
         return
     if independent.outcome == LESS and noise.ratio > _BARE and (numbers is None or numbers.outcome != LESS):
+        if noise.ratio > _LONG:
+            yield _carried_check(independent, noise.ratio)
+            return
         yield independent
         yield NoiseSizes.of(record, claimed, present=True).check(record, level, repeated=True)
         return
@@ -223,6 +226,16 @@ def _gradient_and_noise_checks(
         yield from (check for check in told if check is not None)
 
 
+def _carried_check(independent: RunCheck, ratio: float) -> RunCheck:
+    """Residuals that are alike, and too long for the claimed noise."""
+    seen = (
+        f"beside the clipped sum something {ratio:.3g} x as long as the claimed noise is applied, and is the same in "
+        "different steps: gradients are carried over from step to step (momentum, an optimizer before the noise), "
+        "or larger noise is used again: add fresh noise to the clipped sum, before the optimizer"
+    )
+    return msgspec.structs.replace(independent, observed=seen)
+
+
 def _scaled_layers_check(gradient: RunCheck) -> RunCheck:
     """Layers that are scaled after the noise hide what the clipped sum was."""
     seen = "layers are scaled after the noise, so that clipping is not seen: watch the noisy gradient before that"
@@ -239,5 +252,7 @@ def _hint_adjacency(check: RunCheck, claimed: Training, ratio: float) -> RunChec
 
 _SMALL_LAYER = 0.05
 """Of fewer weights than this share the size of noise that is not Gaussian shows nothing."""
+_LONG = 1.5
+"""Of the claimed noise: the same noise in several steps is not longer."""
 _BARE = 0.01
 """Noise below this share of the claimed one is rounding, which is alike in different steps."""

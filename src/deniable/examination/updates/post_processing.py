@@ -72,10 +72,10 @@ class NoisySum:
     """And so many times the weights."""
 
     @property
-    def is_claimed(self) -> bool:
-        """Whether it is yielded as it is, and is the claimed one but for the size of its noise."""
-        plain = abs(self.memory) <= THERE and not self.decay and self.scale is not None and abs(self.scale - 1) <= THERE
-        return plain and self.name == SUMS[0]
+    def is_unchanged(self) -> bool:
+        """Whether it is yielded as it is, whichever sum it is."""
+        unscaled = self.scale is not None and abs(self.scale - 1) <= THERE
+        return unscaled and abs(self.memory) <= THERE and not self.decay
 
     def sentence(self) -> str:
         """What is made of it, in words."""
@@ -107,8 +107,13 @@ class PostProcessing:
     @property
     def does_nothing(self) -> bool:
         """Whether what is yielded is the claimed sum with noise, as far as the noise lets it be seen."""
+        return self.changes_nothing and self.noisy_sum is not None and self.noisy_sum.name == SUMS[0]
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether a sum, the claimed one or another, is yielded with its noise as it is."""
         done = any(self.left_out) or self.masked or self.bound is not None
-        return not done and self.noisy_sum is not None and self.noisy_sum.is_claimed
+        return not done and self.noisy_sum is not None and self.noisy_sum.is_unchanged
 
     @classmethod
     def of_layers(cls, number: int, *, masked: bool = False, bound: float | None = None) -> PostProcessing:

@@ -10,8 +10,9 @@ from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaincc
 
-from deniable.examination.recorded.checks.outcomes import LESS, OTHER
+from deniable.examination.recorded.checks.outcomes import LESS, OTHER, UNKNOWN
 from deniable.examination.recorded.checks.step_lengths import step_sigmas
 from deniable.examination.recorded.run_record import VECTORS, RunRecord, step_gram
 from deniable.mechanisms import Training
@@ -25,6 +26,8 @@ _FEWEST = 4
 """Steps."""
 _ERRORS, _ROUNDING = 4.0, 0.02
 """Standard errors, and the share, that the fresh noise may be below the claimed one."""
+_RARE = 1e-6
+"""A coincidence of smaller probability is none."""
 _RIVALS = ("earlier clean", "clean momentum")
 
 
@@ -46,12 +49,32 @@ def accumulation_check(record: RunRecord, claimed: Training) -> RunCheck | None:
     share = float(total[0, -1] / total[-1, -1])
     if best - left < _BETTER * max(fresh**2, 1e-12) or share <= 0:
         return None
-    seen = f"{share:.2g} x the noisy sum of the step before is in it, which is as safe"
-    outcome: Outcome = OTHER
-    if fresh < 1 - max(_ERRORS / sqrt(2 * count), _ROUNDING):
-        seen = f"{seen}, but the noise of a step itself has {fresh:.3g} x the claimed standard deviation"
-        outcome = LESS
+    error = max(_ERRORS / sqrt(2 * count), _ROUNDING)
+    if fresh > 1 + error and _share_varies(np.array([gram[[0, -1], -1] for gram, _ in later]), share, fresh):
+        return None
+    outcome, rest = _tell_fresh(fresh, error)
+    seen = f"{share:.2g} x the noisy sum of the step before is in it, {rest}"
     return RunCheck(name="noise", outcome=outcome, observed=seen, expected="1 x the claimed standard deviation")
+
+
+def _share_varies(rows: Array, share: float, fresh: float) -> bool:
+    """Whether the steps' shares differ by more than fresh noise explains; `rows` are residual x earlier, earlier^2."""
+    along, length = rows.T
+    squares = float(np.sum((along - share * length) ** 2 / length)) / fresh**2
+    return float(gammaincc((len(rows) - 1) / 2, squares / 2)) < _RARE
+
+
+def _tell_fresh(fresh: float, error: float) -> tuple[Outcome, str]:
+    """What remains without the step before. Beside noise of the claimed size nothing else fits into it."""
+    told = f"the noise of a step itself has {fresh:.3g} x the claimed standard deviation"
+    if fresh < 1 - error:
+        return LESS, f"which is as safe, but {told}"
+    if fresh <= 1 + error:
+        return OTHER, "which is as safe"
+    return UNKNOWN, (
+        f"and what is left is {fresh:.3g} x as long as the claimed noise: more noise, or gradients that are carried "
+        "over from step to step without clipping; add the noise to the clipped sum, before momentum or an optimizer"
+    )
 
 
 def _left(total: Array, vector: Array) -> float:

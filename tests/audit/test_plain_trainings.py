@@ -577,6 +577,19 @@ class NormWithoutHead(Plain):
         return [torch.einsum("n,n...->...", (CLIP / lengths.clamp(min=1e-9)).clamp(max=1), g) for g in each]
 
 
+class NoiseAfterAdam(Plain):
+    """The clipped sums make Adam's moments; noise of the claimed size comes after."""
+
+    def total(self, x: Tensor, y: Tensor) -> list[Tensor]:
+        clean = super().total(x, y)
+        first, second = getattr(self, "moments", ([torch.zeros_like(g) for g in clean],) * 2)
+        first = [0.9 * m + 0.1 * g for m, g in zip(first, clean, strict=True)]
+        second = [0.999 * v + 0.001 * g.square() for v, g in zip(second, clean, strict=True)]
+        self.moments, steps = (first, second), self.step + 1
+        roots = [(v / (1 - 0.999**steps)).sqrt() + 1e-8 for v in second]
+        return [RECORDS * m / (1 - 0.9**steps) / root for m, root in zip(first, roots, strict=True)]
+
+
 class SeedFromRecords(Plain):
     def noise(self, total: list[Tensor]) -> list[Tensor]:
         self.generator.manual_seed(int(1e6 * float(self.x.abs().sum())) + self.step)
@@ -586,6 +599,7 @@ class SeedFromRecords(Plain):
 @pytest.mark.parametrize(
     ("training", "words"),
     [
+        (NoiseAfterAdam, "went through an optimizer (Adam or the like) before the noise was added"),
         (NoiseByMedian, "the size of the noise follows the records"),
         (OncePerTwoSteps, "the same noise is used in several steps"),
         (UntilLossFalls, "the records decide how often random numbers are drawn"),

@@ -29,6 +29,8 @@ AT_ONCE = 2**24
 """Numbers of gradients that are held at once."""
 MOMENTA = (0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.99)
 """Decays that are tried, of the clean sums before this step's."""
+ADAM = "direction by Adam"
+"""Of the clean sums up to this step's, with Adam's usual decays."""
 AFTER = "weights after"
 """The one vector that is not known before the step's noise is drawn."""
 
@@ -87,6 +89,7 @@ VECTORS = (
     "previous clean",
     "older weights",
     *(f"momentum {decay:g}" for decay in MOMENTA),
+    ADAM,
     "weights",
     AFTER,
     *_BY_FACTORS,
@@ -194,10 +197,21 @@ def _known(seen: WatchedTraining, found: RecomputedSteps, step: int, clip: float
         "previous clean": clean[step - 1] if step else nothing,
         "older weights": clean[max(step - 1, 0)],
         **{f"momentum {m:g}": sum((m ** (step - k) * clean[k] for k in range(step)), nothing) for m in MOMENTA},
+        ADAM: _adam_direction(clean[: step + 1]),
         # many trainings seed the first weights and the noise alike, so that the two resemble: no weights in step 1
         "weights": torch.cat([w[step].flatten() for w in seen.weights]) if step else nothing,
         AFTER: clean[min(step + 1, len(clean) - 1)],
     }
+
+
+def _adam_direction(sums: Tensor) -> Tensor:
+    """The last step's, corrected for the start; the sums' scale is without effect."""
+    first, second = torch.zeros_like(sums[0]), torch.zeros_like(sums[0])
+    for one in sums:
+        first, second = 0.9 * first + 0.1 * one, 0.999 * second + 0.001 * one.square()
+    steps = len(sums)
+    root = (second / (1 - 0.999**steps)).sqrt()
+    return first / (1 - 0.9**steps) / root.clamp(min=1e-12 * max(float(root.max()), 1e-30))
 
 
 def _by_layer(gradients: list[Tensor], include: Tensor, clip: float) -> dict[str, Tensor]:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.examination.alternatives import (
+    ADAM,
     AFTER,
     CLIPS,
     COUNTED,
@@ -325,11 +326,23 @@ def _multiples(gram: Array) -> Iterator[Candidate]:
             if name == "noise":
                 weakens = abs(factor) > 0.01
             yield Candidate(name, about, sentence, clean - factor * along, fitted=1, weakens=weakens)
+    yield _by_optimizer(gram)
     along = unit_vector("clean")
     factor = float(unit_vector("applied") @ gram @ along) / max(float(along @ gram @ along), 1e-300)
     text = f"the gradient is {factor:.4g} x the clipped sum: check the divisor and the loss's reduction"
     parts = unit_vector("applied") - factor * along
     yield Candidate(SCALED, MEAN, text, parts, fitted=1, weakens=abs(factor) > 1, stretch=abs(factor))
+
+
+def _by_optimizer(gram: Array) -> Candidate:
+    """A fitted multiple of Adam's direction."""
+    along, applied = unit_vector(ADAM), unit_vector("applied")
+    factor = float(applied @ gram @ along) / max(float(along @ gram @ along), 1e-300)
+    text = (
+        "the clipped sums went through an optimizer (Adam or the like) before the noise was added, so that clipping no "
+        "longer bounds what one example changes: add the noise to the clipped sum, then give it to the optimizer"
+    )
+    return Candidate(ADAM, MEMORY, text, applied - factor * along, fitted=1)
 
 
 def unit_vector(name: str) -> Array:

@@ -622,7 +622,7 @@ class SeedFromRecords(Plain):
         (MostRight, "most right labels"),
         (Impatient, "decides when it stops"),
         (CleanShadow, "a gradient of the records without noise"),
-        (OneNumber, "correlated"),
+        (OneNumber, "correlated (weights of "),
         (KeptByClean, "chosen by the clean gradient"),
         (OneClassWhole, "not clipped"),
         (AdamRateFromData, "the learning rate depends on the records"),

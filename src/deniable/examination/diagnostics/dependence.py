@@ -303,8 +303,11 @@ def _training_sentence(evidence: Evidence, angles: Angles) -> str:
 
 def layers(evidence: Evidence, angles: Angles) -> Diagnosis:
     """Noise of different layers, and of different weights of a layer, is independent."""
-    found = _between(evidence) | _within(evidence) | {FILLED: angles.p_of_directions}
-    worst = min(found.items(), key=lambda item: item[1])
+    inside = _within(evidence)
+    found = _between(evidence) | inside | {FILLED: angles.p_of_directions}
+    # how alike two layers may be by chance is known where the weights of each are independent
+    told = inside if min(inside.values(), default=1.0) < BY_CHANCE else found
+    worst = min(told.items(), key=lambda item: item[1])
     return Diagnosis(
         "independent layers",
         any_of(*found.values()),

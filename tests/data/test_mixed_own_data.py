@@ -72,3 +72,11 @@ def test_an_audit_says_which_columns_looked_at_the_data(tmp_path: Path) -> None:
     numbers = write(tmp_path, *(f"{n},{n % 2}" for n in range(20)), heading="age,label")
     plain = dn.audit(numbers, belief=0.9, records=10, steps=2, trials=4, processes=1, model="logistic")
     assert not any("statistics" in note for note in plain.notes)
+
+
+def test_a_column_of_words_may_be_blank_throughout(tmp_path: Path) -> None:
+    """Parquet names a column's kind, whatever it holds."""
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    columns = {"age": [1.0, 2.0, 3.0], "note": arrow.array([None] * 3, arrow.string()), "label": ["a", "b", "a"]}
+    parquet.write_table(arrow.table(columns), tmp_path / "mine.parquet")
+    assert load(tmp_path / "mine.parquet", encode=True).labels.tolist() == [0, 1, 0]

@@ -159,7 +159,7 @@ def _refuse_mistyped(path: Path, column: MixedColumn) -> None:
     if column.kind != "word":
         return
     slips = np.array([not _is_number(cell) for cell in column.values if cell is not None], dtype=bool)
-    if slips.mean() < 1 - MISTYPED_SHARE:
+    if slips.size and slips.mean() < 1 - MISTYPED_SHARE:
         row = int(np.flatnonzero(~column.blank)[np.flatnonzero(slips)[0]])
         what = f"column {column.name[:40]!r} is {column.values[row][:40]!r}, not a number"
         raise ValueError(f"{path}, record {row + 1:,}: {what}, as most of its cells are; correct it")

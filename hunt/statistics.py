@@ -17,8 +17,7 @@ from scipy.special import bdtrc, expit
 from deniable.evidence.anytime.watched_rows import claimed_loss, watch_rows
 from deniable.evidence.attack_scores import Scores
 from deniable.evidence.bound import epsilon_of_mu
-from deniable.evidence.credible import credible_bound
-from deniable.evidence.estimators import Region, estimate
+from deniable.evidence.estimators import Region, credible_bound, estimate
 from deniable.evidence.examined_claim import Asked
 from deniable.evidence.intervals import (
     advantage_interval,

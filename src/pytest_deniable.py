@@ -65,8 +65,7 @@ class Privacy:
         __tracebackhide__ = True
         from deniable.checks import one_of
         from deniable.testing.cause_lines import line_of_function, place_at
-        from deniable.testing.findings import false_alarm_rate, findings_of, message_of
-        from deniable.testing.sarif import sarif_result
+        from deniable.testing.findings import false_alarm_rate, findings_of, message_of, sarif_result
 
         one_of("unjudged", unjudged, ("fail", "skip"))
         place = None if at is None else place_at(line_of_function(at))
@@ -128,7 +127,7 @@ class _SarifWriter:
         self._results += getattr(report, "privacy_findings", [])
 
     def pytest_sessionfinish(self) -> None:
-        from deniable.testing.sarif import sarif_document
+        from deniable.testing.findings import sarif_document
 
         self._place.parent.mkdir(parents=True, exist_ok=True)
         self._place.write_text(json.dumps(sarif_document(self._results), indent=2) + "\n", encoding="utf-8")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from deniable.answers.demands import InapplicableError, calibrate_by
+from deniable.answers.choose import InapplicableError, calibrate_by
 from deniable.bounds import METHODS, epsilon_to_belief, guarantee, loss_bound
 from deniable.mechanisms import Adjacency, Gaussian, Laplace, RandomizedResponse
 from deniable.promises import (

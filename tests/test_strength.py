@@ -7,10 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import deniable as dn
-from deniable.answers.deployments import DEPLOYMENTS, compare_deployments
 from deniable.answers.glossary import GLOSSARY
 from deniable.answers.sentences import protection, signal
-from deniable.answers.strength import ADVICE, NAMES, grade, weakness
+from deniable.answers.strength import ADVICE, DEPLOYMENTS, NAMES, compare_deployments, grade, weakness
 
 SHARE = st.floats(0, 1)
 

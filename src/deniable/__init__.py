@@ -112,7 +112,7 @@ _FUNCTIONS = {
     "compare": "deniable.comparison.compare_levels",
     "examine": "deniable.examination.examine",
     "explain": "deniable.answers.explain",
-    "fit_gaussian": "deniable.answers.gaussian_fit",
+    "fit_gaussian": "deniable.answers.further_figures",
     "from_dp_event": "deniable.formats",
     "from_opacus": "deniable.formats",
     "from_pld": "deniable.formats",
@@ -120,7 +120,7 @@ _FUNCTIONS = {
     "index_records": "deniable.examination.recorded.used_batches",
     "log_to_mlflow": "deniable.report.mlflow_log",
     "reproduce": "deniable.experiments",
-    "singling_out": "deniable.answers.risks",
+    "singling_out": "deniable.answers.further_figures",
     "verdict": "deniable.campaigns.score_verdict",
     "watch_lightning": "deniable.examination.recorded.framework_callbacks",
     "watch_run": "deniable.examination.recorded.watch_run",
@@ -132,8 +132,8 @@ if TYPE_CHECKING:
     from deniable.answers.budget import Budget as Budget
     from deniable.answers.choose import choose as choose
     from deniable.answers.explain import explain as explain
-    from deniable.answers.gaussian_fit import fit_gaussian as fit_gaussian
-    from deniable.answers.risks import singling_out as singling_out
+    from deniable.answers.further_figures import fit_gaussian as fit_gaussian
+    from deniable.answers.further_figures import singling_out as singling_out
     from deniable.campaigns.audit import audit as audit
     from deniable.campaigns.score_verdict import verdict as verdict
     from deniable.canary.plan import canaries as canaries

@@ -33,12 +33,11 @@ from deniable.data import Dataset, from_arrays
 from deniable.tradeoff import average_precision
 from deniable.training import kernels
 from deniable.training.attacked.targets import TargetSettings, fit
-from deniable.training.dense_epochs import dense_network
 from deniable.training.ensemble import initial_weights
 from deniable.training.noise_source import SeededSource
 from deniable.training.release import fill_model
 from deniable.training.settings import Columns, as_records
-from deniable.training.subset_models import _course, _ShuffledSubsets, train_subsets
+from deniable.training.subset_models import _course, _ShuffledSubsets, dense_network, train_subsets
 
 
 def noisy_records(count: int) -> Dataset:

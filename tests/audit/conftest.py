@@ -10,7 +10,7 @@ from plans import planned
 
 from deniable.campaigns.campaign import Plan, play
 from deniable.engines import Local
-from deniable.evidence.played_trials import Trials
+from deniable.evidence.measured import Trials
 
 BELIEF, DELTA = 0.9, 0.01
 

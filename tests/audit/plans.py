@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from deniable.campaigns.campaign import Plan
-from deniable.campaigns.setup import Ground
+from deniable.campaigns.campaign import Ground, Plan
 from deniable.promises import AUDITED
 
 

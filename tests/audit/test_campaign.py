@@ -19,7 +19,7 @@ import deniable as dn
 from deniable.campaigns.audit import judge
 from deniable.campaigns.campaign import play
 from deniable.engines import Local
-from deniable.evidence.played_trials import Trials
+from deniable.evidence.measured import Trials
 from deniable.formatting import percent_at_most
 from deniable.promises import Belief, Epsilon, audited_promise, claimed_scores
 from deniable.results.base import plain

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from deniable.examination.diagnostics.choices import best_step_by, stops_by_loss
+from deniable.examination.diagnostics.around_the_steps import best_step_by, stops_by_loss
 from deniable.examination.final_weights import Ending
 
 STEPS, TRIALS = 8, 20

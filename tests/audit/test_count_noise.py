@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from deniable.examination.diagnostics.count_noise import count_noise
-from deniable.examination.recipe import Adaptive, Flat
+from deniable.examination.claim import Adaptive, Flat
+from deniable.examination.diagnostics.moving_norms import count_noise
 
 CLAIMED, TRIALS, STEPS, RECORDS = 2.0, 24, 8, 24
 

@@ -12,16 +12,17 @@ from hypothesis import strategies as st
 from scipy.special import ndtri
 
 from deniable import Adjacency, Gaussian, GaussianDP, RandomizedResponse, privacy_loss
-from deniable.bounds.advantage import least_epsilon_erlingsson, least_epsilon_from_rates
+from deniable.bounds.risk_bounds import least_epsilon_erlingsson, least_epsilon_from_rates
 from deniable.evidence.attack_scores import Errors, Scores
 from deniable.evidence.bound import epsilon_of_mu
-from deniable.evidence.credible import credible_bound, epsilon_at_most
 from deniable.evidence.estimators import (
     AdvantageBound,
     Estimator,
     GaussianCurve,
     MechanismCurve,
     Region,
+    credible_bound,
+    epsilon_at_most,
     estimate,
     read_bound,
 )

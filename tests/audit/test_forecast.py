@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import deniable as dn
-from deniable.examination import forecast as room
-from deniable.examination.forecast import Forecast
+from deniable.examination import patience as room
+from deniable.examination.patience import Forecast
 from deniable.results.audit_result import AuditResult
 from deniable.training import Neighbours
 

@@ -13,9 +13,15 @@ from deniable import Adjacency, Gaussian, GaussianDP, Training, compose, privacy
 from deniable.campaigns.audit import judge
 from deniable.campaigns.campaign import Plan, play
 from deniable.engines import Local
-from deniable.evidence.measured import Errors, belief_in_truth, gaussian_epsilon, measure
-from deniable.evidence.played_trials import Trials
-from deniable.evidence.sensitivity import epsilon_from_sensitivity, largest_shift
+from deniable.evidence.measured import (
+    Errors,
+    Trials,
+    belief_in_truth,
+    epsilon_from_sensitivity,
+    gaussian_epsilon,
+    largest_shift,
+    measure,
+)
 
 
 def phi(x: float) -> float:

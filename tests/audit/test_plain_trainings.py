@@ -17,7 +17,7 @@ import deniable as dn
 from deniable.evidence.anytime.watch import WATCH_SHARE
 from deniable.evidence.anytime.watch import looks as watch_looks
 from deniable.examination import AppliedStep, Records, Released
-from deniable.examination.recipe import Recipe
+from deniable.examination.claim import Recipe
 from deniable.examination.step_listeners import train_and_listen
 from deniable.examination.trial_plan import GAME_SHARE, game_confidence, looks
 from deniable.training import Neighbours

@@ -15,8 +15,7 @@ from torch import Tensor, nn
 
 import deniable as dn
 from deniable.examination import AppliedStep, Records, Released, watch_opacus
-from deniable.examination.claim import RecipeTraining
-from deniable.examination.recipe import Adaptive, AutoS, Normalised, PerLayer, Recipe
+from deniable.examination.claim import Adaptive, AutoS, Normalised, PerLayer, Recipe, RecipeTraining
 from deniable.examination.trainer import watch_steps
 from deniable.examination.trial_plan import looks
 from deniable.training import Neighbours

@@ -12,12 +12,11 @@ from msgspec import structs
 from scipy.special import ndtri
 
 from deniable.answers.explain import exact_scores
-from deniable.campaigns.setup import least_noise
+from deniable.campaigns.campaign import least_noise
 from deniable.evidence.attack_scores import Errors, Scores
 from deniable.evidence.examined_claim import Asked
 from deniable.evidence.limits import interval
-from deniable.evidence.measured import Measured, advantage_interval, measure, provable_epsilon
-from deniable.evidence.played_trials import Trials
+from deniable.evidence.measured import Measured, Trials, advantage_interval, measure, provable_epsilon
 from deniable.evidence.score_audit import judge_scores
 from deniable.evidence.thresholds import Limits, shift
 from deniable.evidence.verdict import verdict

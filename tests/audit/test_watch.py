@@ -24,7 +24,7 @@ from deniable.evidence.anytime.sequential import (
 )
 from deniable.evidence.anytime.watch import Watch, WatchEvidence, expected_trials, looks, observer_tally
 from deniable.evidence.bound import epsilon_of_mu
-from deniable.evidence.played_trials import Trials
+from deniable.evidence.measured import Trials
 from deniable.mechanisms import (
     Adjacency,
     ApproximateDP,

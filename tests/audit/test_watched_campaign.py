@@ -16,7 +16,7 @@ from deniable.campaigns.audit import judge, run, watch_over
 from deniable.campaigns.campaign import Plan
 from deniable.engines import Local
 from deniable.evidence.anytime.watch import WATCH_SHARE, Watch, limits_confidence, looks
-from deniable.evidence.played_trials import Trials
+from deniable.evidence.measured import Trials
 from deniable.mechanisms import Training
 from deniable.report.chapters.audit_chapter import audit_chapter
 from deniable.report.report_tables import scores

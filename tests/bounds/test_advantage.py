@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from deniable.bounds.advantage import (
+from deniable.bounds.risk_bounds import (
     advantage_at_fpr,
     advantage_at_fpr_from_tvd,
     erlingsson_advantage,

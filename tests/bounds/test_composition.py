@@ -7,10 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deniable.bounds.composition import advanced_composition, advanced_epsilon, naive_composition, naive_epsilon
-from deniable.bounds.gaussian_bounds import classic_epsilon, proved_epsilon
 from deniable.bounds.numeric import InapplicableError
 from deniable.bounds.runs import amplify_epsilon
+from deniable.bounds.textbook import (
+    advanced_composition,
+    advanced_epsilon,
+    classic_epsilon,
+    naive_composition,
+    naive_epsilon,
+    proved_epsilon,
+)
 from deniable.mechanisms import (
     Adjacency,
     ApproximateDP,

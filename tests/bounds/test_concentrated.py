@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deniable.bounds.numeric import InapplicableError
-from deniable.bounds.renyi import (
+from deniable.bounds.divergences import (
     best_epsilon,
     classic_conversion,
     epsilon_to_rho,
@@ -17,6 +16,7 @@ from deniable.bounds.renyi import (
     rho_to_epsilon_classic,
     zcdp_epsilon,
 )
+from deniable.bounds.numeric import InapplicableError
 from deniable.mechanisms import ApproximateDP, Gaussian, GaussianDP, Laplace, compose
 
 deltas = st.floats(-300, -1e-6).map(lambda p: 10**p)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deniable.bounds.divergence import kl_divergence, kl_to_tvd, kl_tvd
+from deniable.bounds.divergences import kl_divergence, kl_to_tvd, kl_tvd
 from deniable.bounds.numeric import InapplicableError
 from deniable.bounds.variation import best_composition_tvd, gaussian_tvd, laplace_tvd
 from deniable.mechanisms import (

@@ -7,8 +7,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
-from deniable.bounds.belief import belief_to_epsilon, epsilon_to_belief
-from deniable.bounds.gaussian_bounds import (
+from deniable.bounds.risk_bounds import belief_to_epsilon, epsilon_to_belief
+from deniable.bounds.textbook import (
     advantage_to_epsilon,
     classic_epsilon,
     classic_is_proved,

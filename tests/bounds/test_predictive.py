@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deniable.bounds.predictive import accuracy_from_dp, accuracy_from_tvd, ppv_from_dp, ppv_from_tvd
+from deniable.bounds.risk_bounds import accuracy_from_dp, accuracy_from_tvd, ppv_from_dp, ppv_from_tvd
 from draws import when
 
 rates = st.floats(0, 1)

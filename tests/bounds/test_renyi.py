@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deniable.bounds.numeric import InapplicableError
-from deniable.bounds.renyi import (
+from deniable.bounds.divergences import (
     best_epsilon,
     classic_conversion,
     improved_conversion,
@@ -17,6 +16,7 @@ from deniable.bounds.renyi import (
     rdp_epsilon,
     renyi_curve,
 )
+from deniable.bounds.numeric import InapplicableError
 from deniable.mechanisms import (
     Adjacency,
     ApproximateDP,

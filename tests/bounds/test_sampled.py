@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deniable.bounds.sampled import sampled_gaussian_kl, sampled_gaussian_renyi
+from deniable.bounds.numeric import sampled_gaussian_kl, sampled_gaussian_renyi
 from deniable.mechanisms import Adjacency
 
 from .twins import hockey_stick, kl_by_quadrature, renyi_by_binomial, renyi_by_quadrature, renyi_by_series

@@ -15,8 +15,8 @@ from deniable.bounds import (
     naive_epsilon,
     rdp_epsilon,
 )
-from deniable.bounds.gaussian_bounds import classic_epsilon, epsilon_to_advantage, noise_for_belief, renyi_to_advantage
-from deniable.bounds.predictive import accuracy_from_dp, accuracy_from_tvd
+from deniable.bounds.risk_bounds import accuracy_from_dp, accuracy_from_tvd
+from deniable.bounds.textbook import classic_epsilon, epsilon_to_advantage, noise_for_belief, renyi_to_advantage
 from deniable.bounds.variation import gaussian_tvd, laplace_tvd
 from deniable.mechanisms import Gaussian
 

@@ -18,11 +18,9 @@ from deniable.bounds import (
     loss_bound,
     naive_epsilon,
 )
-from deniable.bounds.composition import jumps
-from deniable.bounds.gaussian_bounds import classic_epsilon, least_classic_delta, proved_epsilon
-from deniable.bounds.numeric import valley
+from deniable.bounds.numeric import sampled_gaussian_renyi, valley
 from deniable.bounds.runs import amplify_epsilon
-from deniable.bounds.sampled import sampled_gaussian_renyi
+from deniable.bounds.textbook import classic_epsilon, jumps, least_classic_delta, proved_epsilon
 from deniable.mechanisms import Adjacency, ApproximateDP, Gaussian, Laplace
 
 from .twins import renyi_by_quadrature

@@ -15,9 +15,8 @@ from torch.utils.data import TensorDataset
 
 import deniable as dn
 from deniable.canary import CanaryPlan, canaries, read_plan
-from deniable.canary.adaptive_guesses import guess_adaptively, guess_at_once
 from deniable.canary.canary_claim import claim_for_people
-from deniable.canary.gradient_canaries import GradientCanaries
+from deniable.canary.gradient_canaries import GradientCanaries, guess_adaptively, guess_at_once
 from deniable.evidence.attack_scores import Scores
 from deniable.evidence.one_run import SHARES, count_tries, epsilon_from_guesses, right_guesses, right_guesses_p
 

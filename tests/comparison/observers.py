@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from deniable.adversaries import LossThreshold
-from deniable.campaigns.campaign import Plan
-from deniable.campaigns.setup import Ground
+from deniable.campaigns.campaign import Ground, Plan
 from deniable.comparison.repeat_measures import Spread, advantages, spread_of
 from deniable.comparison.trained import Weights, members_of, non_members_of, trained_model
 from deniable.data import Dataset, load

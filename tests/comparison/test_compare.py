@@ -14,7 +14,7 @@ pytest.importorskip("torch", reason="comparisons need the extra 'train'")
 from observers import observers
 
 from deniable.adversaries import LossThreshold, Scored, WhiteBox
-from deniable.campaigns.region import region
+from deniable.campaigns.plot_data import region
 from deniable.comparison import ComparisonPlan, compare, own_model, play
 from deniable.comparison.play import unit
 from deniable.comparison.repeat_measures import Spread, spread_of

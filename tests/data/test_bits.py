@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from deniable.data import NAMES, bits, load
+from deniable.data import NAMES, load, published
 
 BITS = np.random.default_rng(1).integers(0, 2, (6, 600), dtype=np.uint8)
 LABELS = [0, 99, 41, 41, 99, 41]
@@ -114,22 +114,22 @@ def test_a_missing_file_names_every_layout_and_place(folder: Path, name: str) ->
 def test_wrong_tables_are_refused(tmp_path: Path, line: str, fault: str) -> None:
     path = packed(tmp_path / "dataset_purchase.tgz", dataset_purchase=f"1,0,0\n{line}\n")
     with pytest.raises(ValueError, match=rf"dataset_purchase.tgz is not purchase100: .*{fault}"):
-        bits.read_purchase(path)
+        published.read_purchase(path)
 
 
 def test_truncation_is_named(tmp_path: Path) -> None:
     text = tmp_path / "dataset_purchase"
     text.write_text(label_first()[:-7])
     with pytest.raises(ValueError, match="dataset_purchase is truncated"):
-        bits.read_purchase(text)
+        published.read_purchase(text)
     many = packed(tmp_path / "dataset_purchase.tgz", dataset_purchase=(label_first() + "\n") * 50)
     many.write_bytes(many.read_bytes()[:-40])
     with pytest.raises(ValueError, match=r"dataset_purchase.tgz is truncated"):
-        bits.read_purchase(many)
+        published.read_purchase(many)
     (tmp_path / "feats").write_text("0,1\n1,1\n")
     (tmp_path / "labels").write_text("3\n")
     with pytest.raises(ValueError, match="truncated: 2 records have 1 labels"):
-        bits.read_texas(tmp_path / "feats")
+        published.read_texas(tmp_path / "feats")
 
 
 def test_unsafe_members_are_refused(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_unsafe_members_are_refused(tmp_path: Path) -> None:
         link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
         archive.addfile(link)
     with pytest.raises(ValueError, match="not safe to unpack"):
-        bits.read_texas(path)
+        published.read_texas(path)
 
 
 def test_location_formats(tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_location_formats(tmp_path: Path) -> None:
     packed(tmp_path / "p.tgz", bangkok=text)
     (tmp_path / "bangkok").write_text(text)
     for name in ("p.npz", "p.tgz", "bangkok"):
-        data = bits.read_location30(tmp_path / name)
+        data = published.read_location30(tmp_path / name)
         np.testing.assert_array_equal(data.features, table)
         assert (data.labels.tolist(), data.classes, data.kind) == (labels, 30, "binary")
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from deniable.data import faces, load
+from deniable.data import load, published
 
 
 def jpeg(level: int) -> bytes:
@@ -38,21 +38,21 @@ def faces_archive(path: Path, images: dict[str, list[int]]) -> Path:
 
 def test_the_people_with_the_most_images_are_cut_from_the_archive(tmp_path: Path) -> None:
     path = faces_archive(tmp_path / "lfw-funneled.tgz", {"Ann": [10], "Bob": [50, 60, 70], "Cem": [100, 200]})
-    data = faces.read_lfw(path, people=2)
+    data = published.read_lfw(path, people=2)
     assert data.features.shape == (5, 62, 47)
     assert data.labels.tolist() == [0, 0, 0, 1, 1]
     assert (data.classes, data.kind) == (2, "image")
     for face, level in zip(data.features, (50, 60, 70, 100, 200), strict=True):
         np.testing.assert_allclose(face * 255, level, atol=3)  # the face alone, without the white around it
     with pytest.raises(ValueError, match="people must be at most 3"):
-        faces.read_lfw(path, people=4)
+        published.read_lfw(path, people=4)
 
 
 def test_a_truncated_archive_is_named(tmp_path: Path) -> None:
     path = faces_archive(tmp_path / "lfw.tgz", {"Ann": [10, 20], "Bob": [50]})
     path.write_bytes(path.read_bytes()[:-900])
     with pytest.raises(ValueError, match=r"lfw.tgz is truncated or damaged"):
-        faces.read_lfw(path, people=1)
+        published.read_lfw(path, people=1)
 
 
 def test_a_member_that_is_no_image_is_named(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_a_member_that_is_no_image_is_named(tmp_path: Path) -> None:
         info.size = 9
         archive.addfile(info, io.BytesIO(b"no image!"))
     with pytest.raises(ValueError, match=r"Ann_0001.jpg in .*lfw.tgz is truncated or no image"):
-        faces.read_lfw(path, people=1)
+        published.read_lfw(path, people=1)
 
 
 def test_small_files_under_the_real_names_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,7 +78,7 @@ def test_small_files_under_the_real_names_are_refused(tmp_path: Path, monkeypatc
 def test_a_prepared_file_of_other_content_is_named(tmp_path: Path) -> None:
     np.savez(tmp_path / "faces.npz", images=np.zeros((1, 62, 47)))
     with pytest.raises(ValueError, match="lacks the array 'target'; it holds images"):
-        faces.read_lfw(tmp_path / "faces.npz")
+        published.read_lfw(tmp_path / "faces.npz")
 
 
 def test_real_faces_match_003(real_data: Path) -> None:

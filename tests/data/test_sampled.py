@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from deniable.campaigns.campaign import choose_neighbours
-from deniable.data import digits, load, most_dissimilar, purchases, sampled_neighbours, split
-from deniable.data.sampled_neighbours import likely_dissimilar, too_many_pairs
+from deniable.data import digits, load, most_dissimilar, neighbours, purchases, split
+from deniable.data.neighbours import likely_dissimilar, too_many_pairs
 from deniable.mechanisms import Adjacency
 
 KINDS = [Adjacency.REPLACE, Adjacency.ADD_REMOVE]
@@ -25,8 +25,8 @@ def test_a_sample_of_everything_gives_the_exact_neighbour(adjacency: Adjacency, 
 
 @pytest.mark.parametrize("adjacency", KINDS)
 def test_a_small_sample_finds_one_of_the_most_unlike(adjacency: Adjacency, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sampled_neighbours, "SAMPLE", 40)
-    monkeypatch.setattr(sampled_neighbours, "FINALISTS", 10)
+    monkeypatch.setattr(neighbours, "SAMPLE", 40)
+    monkeypatch.setattr(neighbours, "FINALISTS", 10)
     parts = split(purchases(10).take(np.arange(1500)), 700, 2)
     best = most_dissimilar(*parts, adjacency, count=5)
     found = likely_dissimilar(*parts, adjacency, measure="hamming", seed=3)
@@ -46,7 +46,7 @@ def test_only_what_would_take_minutes_is_sampled(monkeypatch: pytest.MonkeyPatch
     parts = split(digits(), 100, 0)
     assert not too_many_pairs(*parts, Adjacency.REPLACE, "ssim")
     assert "search" not in choose_neighbours(parts, 0, Adjacency.REPLACE, None)[1]
-    monkeypatch.setattr(sampled_neighbours, "WORK_BYTES", 10**6)
+    monkeypatch.setattr(neighbours, "WORK_BYTES", 10**6)
     assert choose_neighbours(parts, 0, Adjacency.REPLACE, None)[1]["search"] == "sampled"
 
 

@@ -10,7 +10,7 @@ from games import neighbours
 from work import refuse_three, square
 
 from deniable.engines import Local, choose_engine
-from deniable.engines.processes import Workers
+from deniable.engines.local import Workers
 from deniable.training.engine import run_block
 from deniable.training.settings import TrainingSettings
 

@@ -20,8 +20,8 @@ import deniable as dn
 from deniable.cli import main
 from deniable.cli.planning import plan_again
 from deniable.engines import Campaign, Local, play_missing
-from deniable.engines import claims as claiming
-from deniable.engines.claims import Claims, find_claimed
+from deniable.engines import beside as claiming
+from deniable.engines.beside import Claims, find_claimed
 from deniable.engines.merge import merge_stores
 from deniable.engines.planned import Planned
 from deniable.engines.status import read_status

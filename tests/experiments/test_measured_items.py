@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deniable.bounds import belief_to_epsilon
-from deniable.bounds.gaussian_bounds import epsilon_to_advantage, noise_for_belief
+from deniable.bounds.textbook import epsilon_to_advantage, noise_for_belief
 from deniable.bounds.variation import gaussian_tvd
 from deniable.experiments.dbsec import figure_panels
 from deniable.experiments.dbsec.figure_panels import Source
 from deniable.experiments.dbsec.figures import FIGURES
 from deniable.experiments.item import Values
-from deniable.experiments.tvd.network import tutorial_cnn
+from deniable.experiments.tvd.training_figure import tutorial_cnn
 from deniable.experiments.vldb import auditing
 from deniable.experiments.vldb.costs import _power
 from deniable.experiments.vldb.observer_table import Violations, _rarely

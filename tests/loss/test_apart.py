@@ -7,9 +7,9 @@ import pytest
 import deniable as dn
 from deniable.loss.compose.cumulants import Composition
 from deniable.loss.compose.grid import Grid
-from deniable.loss.functionals import NULL_TAIL, STICK, TAIL
 from deniable.loss.pairs.gaussian import GaussianStep
 from deniable.loss.pairs.laplace import LaplaceStep
+from deniable.loss.pairs.pair import NULL_TAIL, STICK, TAIL
 from deniable.loss.pairs.subsampled import SubsampledRemove
 
 

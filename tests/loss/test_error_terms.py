@@ -10,17 +10,16 @@ import numpy as np
 import pytest
 
 import deniable as dn
+from deniable.loss.arrays import log1p
 from deniable.loss.compose.cells import put_on_grid
 from deniable.loss.compose.cumulants import AXIS_SLACK_NATS, EPS, TINY, Composition
-from deniable.loss.compose.inversion import Inversion
-from deniable.loss.compose.line_integral import Line
-from deniable.loss.functionals import STICK, TAIL, Functional
-from deniable.loss.moments import trapezoid
-from deniable.loss.moments.elementary import log1p
+from deniable.loss.compose.inversion import Inversion, Line
+from deniable.loss.moments import analytic_noise
+from deniable.loss.moments.analytic_noise import NodeRule
 from deniable.loss.moments.nodes import log_fall
-from deniable.loss.moments.trapezoid import NodeRule
 from deniable.loss.pairs.gaussian import GaussianStep
 from deniable.loss.pairs.laplace import LaplaceStep
+from deniable.loss.pairs.pair import STICK, TAIL, Functional
 from deniable.loss.pairs.step import Step
 from deniable.loss.pairs.subsampled import SubsampledRemove
 from deniable.loss.pairs.subsampled_replace import SubsampledReplaceSum
@@ -94,7 +93,7 @@ def test_the_strip_bound_holds_and_is_needed(step, c, omega, monkeypatch):
     """Lemma C5 with few nats: the error is below the bound, and not far below it, so that too few nodes are seen."""
     nats, s, sums = 14.0, np.array([c, c + 1j * omega]), []
     for asked in (nats, 60.0):
-        monkeypatch.setattr(trapezoid, "_STRIP_NATS", asked)
+        monkeypatch.setattr(analytic_noise, "_STRIP_NATS", asked)
         law = step._law
         sums.append(_sum(NodeRule(law.loss, law.log_density, law.reach, law.lift), s))
     error = np.abs(sums[0] - sums[1]).max() / abs(sums[1][0])

@@ -12,8 +12,8 @@ from deniable.effort import UnresolvedError
 from deniable.loss.compose.contour import Contour
 from deniable.loss.compose.cumulants import Composition
 from deniable.loss.compose.largest_jump import bands
-from deniable.loss.functionals import NULL_TAIL, STICK, TAIL
 from deniable.loss.pairs.gaussian import GaussianStep
+from deniable.loss.pairs.pair import NULL_TAIL, STICK, TAIL
 from deniable.loss.pairs.subsampled import SubsampledRemove
 from deniable.loss.pairs.subsampled_replace import SubsampledReplace, SubsampledReplaceSum
 

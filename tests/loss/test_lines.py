@@ -14,8 +14,8 @@ from deniable.effort import UnresolvedError
 from deniable.loss.compose.contour import Contour
 from deniable.loss.compose.cumulants import TINY, Composition
 from deniable.loss.compose.inversion import Inversion
-from deniable.loss.functionals import NULL_TAIL, STICK, TAIL, Functional
 from deniable.loss.pairs.gaussian import GaussianStep
+from deniable.loss.pairs.pair import NULL_TAIL, STICK, TAIL, Functional
 from deniable.loss.pairs.subsampled import SubsampledRemove
 from deniable.loss.pairs.subsampled_replace import SubsampledReplaceSum
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.polynomial.legendre import leggauss
 
-from deniable.loss.moments.elementary import expm1
+from deniable.loss.arrays import expm1
 from deniable.loss.moments.nodes import Nodes, log_moments, tilted_moments
 from deniable.loss.pairs.atoms import AtomStep
 from deniable.loss.pairs.gaussian import GaussianStep

@@ -10,8 +10,8 @@ import deniable as dn
 from deniable.loss import _merge_steps
 from deniable.loss.compose.binomial import Binomial
 from deniable.loss.compose.cumulants import Composition
-from deniable.loss.compose.normal_bracket import normal_bracket
-from deniable.loss.functionals import FUNCTIONALS, STICK, TAIL, Functional
+from deniable.loss.compose.grid import normal_bracket
+from deniable.loss.pairs.pair import FUNCTIONALS, STICK, TAIL, Functional
 from deniable.mechanisms import Adjacency
 
 PL = dn.privacy_loss
@@ -53,7 +53,7 @@ def test_it_knows_two_digits_of_small_divergences():
 def test_a_distance_from_the_normal_law_that_is_left_out_is_noticed(monkeypatch: pytest.MonkeyPatch):
     case = (0.1, 1.0, 1000), TAIL, 0.3
     assert holds(*case)
-    monkeypatch.setattr("deniable.loss.compose.normal_bracket._BERRY_ESSEEN", 1e-6)
+    monkeypatch.setattr("deniable.loss.compose.grid._BERRY_ESSEEN", 1e-6)
     assert not holds(*case)
 
 

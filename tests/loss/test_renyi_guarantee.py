@@ -11,8 +11,7 @@ from dp_accounting.rdp import RdpAccountant
 from scipy.optimize import brentq
 
 import deniable as dn
-from deniable.loss.pairs.renyi_guarantee import RenyiCurve, concentrated_orders, step_of_renyi
-from deniable.loss.pairs.repeat_and_select import stopping_probability
+from deniable.loss.pairs.renyi_guarantee import RenyiCurve, concentrated_orders, step_of_renyi, stopping_probability
 
 
 def converted(curve, delta):

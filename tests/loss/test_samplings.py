@@ -13,7 +13,7 @@ from dp_accounting.rdp import RdpAccountant
 from scipy.special import log_ndtr, ndtr
 
 import deniable as dn
-from deniable.answers.at_least import epsilon_at_least, shuffled_epsilon
+from deniable.answers.further_figures import epsilon_at_least, shuffled_epsilon
 from deniable.loss.compose.cumulants import Composition
 from deniable.loss.compose.grid import Grid
 from deniable.loss.pairs.blend import Blend

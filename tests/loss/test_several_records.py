@@ -13,7 +13,7 @@ from scipy.stats import binom, hypergeom, norm
 
 import deniable as dn
 from deniable.loss.pairs.gaussian import GaussianStep
-from deniable.loss.pairs.record_numbers import drawn_apart, drawn_together
+from deniable.loss.pairs.sampled_steps import drawn_apart, drawn_together
 from deniable.loss.pairs.several_records import SeveralRemove
 from deniable.loss.pairs.subsampled import SubsampledRemove
 from twins import gaussian_stick

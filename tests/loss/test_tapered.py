@@ -9,7 +9,7 @@ import deniable as dn
 from deniable.effort import UnresolvedError, limit_effort, share_of, spend, still_affordable
 from deniable.loss.compose import inversion
 from deniable.loss.compose.grid import Grid
-from deniable.loss.functionals import STICK
+from deniable.loss.pairs.pair import STICK
 from twins import gridded_stick, one_step_stick
 
 TRAININGS = [(0.2616, 1.4588e-4, 136), (0.1458, 3.4372e-6, 2955), (0.5811, 1.434e-4, 700), (0.94, 1.05e-4, 38272)]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from deniable.loss.moments.panels import growing_panels
-from deniable.loss.moments.wave_sums import _PANEL_CHUNK, _as_panels, sum_waves
+from deniable.loss.moments.nodes import _PANEL_CHUNK, _as_panels, growing_panels, sum_waves
 
 EPS = 2.2e-16
 HALF_OCTAVES = 0.3 * np.ldexp(np.where(np.arange(13) % 2, np.sqrt(2), 1.0), np.arange(13) // 2)

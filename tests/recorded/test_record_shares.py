@@ -8,7 +8,7 @@ import torch
 from scipy.optimize import minimize
 from torch import Tensor
 
-from deniable.examination.recorded.checks.largest_share import LargestShare
+from deniable.examination.recorded.checks.known_vectors import LargestShare
 from deniable.examination.recorded.record_shares import (
     SHARES,
     RecordGradients,

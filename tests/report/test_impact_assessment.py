@@ -15,15 +15,12 @@ import pytest
 
 import deniable as dn
 from deniable.cli import main
-from deniable.report.docx_file import write_docx
 from deniable.report.impact_assessment import assess
-from deniable.report.model_quality import UNKNOWN
 from deniable.report.page import make_chapters, page
-from deniable.report.personal_data import NONE, tell_personal_data
-from deniable.report.plain_document import Heading, Listed, OpenPlace, Paragraph, Rows, write_markdown
+from deniable.report.page_notes import NONE, UNKNOWN, tell_personal_data
+from deniable.report.plain_document import Heading, Listed, OpenPlace, Paragraph, Rows, write_docx, write_markdown
 from deniable.report.stored_runs import ReportedRun
-from deniable.utility.built_in import read_built_in
-from deniable.utility.expected_quality import expect_quality
+from deniable.utility.expected_quality import expect_quality, read_built_in
 
 W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 

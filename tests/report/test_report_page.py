@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from deniable.campaigns.plot_data import MOST_POINTS, course
-from deniable.evidence.played_trials import Trials
+from deniable.evidence.measured import Trials
 from deniable.report import read, render
 from deniable.report.page import page
 from deniable.report.pictures.scale_chart import epsilon_axis, share_axis

@@ -6,7 +6,7 @@ import numpy as np
 
 from deniable.evidence.anytime.watch import Watch
 from deniable.mechanisms import GaussianDP
-from deniable.report.pictures.watch_picture import watch_picture
+from deniable.report.pictures.observer_pictures import watch_picture
 from deniable.results.shared import Watched
 from deniable.scores import privacy_loss
 

@@ -25,12 +25,11 @@ from deniable.answers.explain import explain_input
 from deniable.answers.parse import parse_release
 from deniable.answers.strength import from_even, weakness
 from deniable.campaigns.audit import judge
-from deniable.campaigns.campaign import Plan
-from deniable.campaigns.setup import least_noise
+from deniable.campaigns.campaign import Plan, least_noise
 from deniable.cli.show import show_audit as text_of_audit
 from deniable.evidence.attack_scores import Scores
 from deniable.evidence.examined_claim import Asked
-from deniable.evidence.played_trials import Trials
+from deniable.evidence.measured import Trials
 from deniable.evidence.score_audit import judge_scores
 from deniable.formatting import percent_at_most, told_apart
 from deniable.mechanisms import Adjacency, Training

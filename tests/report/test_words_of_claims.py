@@ -18,7 +18,7 @@ from deniable.report.chapters.frontier_chapter import _cautions, _judging_record
 from deniable.report.chapters.run_chapter import _cautions as run_cautions
 from deniable.report.impact_assessment import _about, _measures, _risks, _section
 from deniable.report.law_table import law_of_audit
-from deniable.report.model_quality import REFUTED, tell_quality
+from deniable.report.page_notes import REFUTED, tell_quality
 from deniable.report.pictures.picture import Picture
 from deniable.report.plain_document import Paragraph
 from deniable.report.report_tables import diagnostics, score_rows

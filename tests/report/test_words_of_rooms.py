@@ -27,7 +27,7 @@ from deniable.report.chapters.audit_chapter import audit_chapter
 from deniable.report.chapters.run_chapter import _meaning
 from deniable.report.decision import decide
 from deniable.report.impact_assessment import _measures
-from deniable.report.model_quality import tell_quality
+from deniable.report.page_notes import tell_quality
 from deniable.report.report_tables import belief_above, score_rows
 from deniable.report.stored_runs import ReportedRun
 from deniable.report.words import attack_words, verdict_words

@@ -7,7 +7,7 @@ import tracemalloc
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deniable.store.places import Places
+from deniable.store.records import Places
 
 NUMBERS = st.one_of(st.integers(-3, 3000), st.integers(-(2**62), 2**62))
 

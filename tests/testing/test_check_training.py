@@ -21,10 +21,9 @@ from deniable.examination.recorded.batch_gradients import recompute_sums
 from deniable.results import read_result
 from deniable.results.run_result import CodePlace
 from deniable.testing import false_alarm_rate, findings_of, message_of, read_seconds, sarif_document
-from deniable.testing.check_training import check_training
-from deniable.testing.sarif import sarif_result
-from deniable.testing.time_budget import spell_seconds
-from deniable.testing.watched_code import BudgetSpentError, watch_code
+from deniable.testing.cause_lines import BudgetSpentError, watch_code
+from deniable.testing.check_training import check_training, spell_seconds
+from deniable.testing.findings import sarif_result
 
 RECORDS, RATE, STEPS = 200, 0.1, 12
 CLAIM = dn.Training(noise=1.0, rate=RATE, steps=STEPS, adjacency="add-remove")
@@ -132,7 +131,7 @@ def test_another_recipe_is_a_finding_too() -> None:
 def second_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
     """A clock that goes on by one second with every look at it: at the start, and before each step."""
     clock = count()
-    monkeypatch.setattr("deniable.testing.watched_code.perf_counter", lambda: float(next(clock)))
+    monkeypatch.setattr("deniable.testing.cause_lines.perf_counter", lambda: float(next(clock)))
 
 
 @pytest.mark.usefixtures("second_a_step")

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from deniable.training import columns, kernels, optimizers
+from deniable.training import columns, ensemble, kernels
 
 SHAPES = [(1, 1, 1), (3, 2, 7), (2, 5, 16), (2, 100, 37), (1, 3, 1008)]
 compiled_only = pytest.mark.skipif(kernels.KERNELS is None, reason="the compiled kernels were not built")
@@ -97,7 +97,7 @@ def test_adam(rate: float | Tensor) -> None:
     torch.manual_seed(1)
     weights, gradients = torch.randn(3, 5, 7), torch.randn(4, 3, 5, 7).mul_(torch.tensor([1, 1e-12, 0, 5, 1, 1, 1e3]))
     expected, first, second = weights.double(), torch.zeros(3, 5, 7).double(), torch.zeros(3, 5, 7).double()
-    adam = optimizers.Adam(rate)
+    adam = ensemble.Adam(rate)
     for step, gradient in enumerate(gradients, 1):
         adam.apply([weights], [gradient], 20.0)
         mean = gradient.double() / 20

@@ -5,7 +5,7 @@ import torch
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from deniable.training.evidence import local_sensitivity, log_likelihood_ratio
+from deniable.training.engine import local_sensitivity, log_likelihood_ratio
 
 
 def case(seed: int, differing: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

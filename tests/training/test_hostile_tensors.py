@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from deniable.training import Neighbours, TrainingSettings, kernels, run_block
-from deniable.training.buffers import Buffers
+from deniable.training.kernels import Buffers
 
 
 def pooled() -> nn.Sequential:

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from deniable.training import kernels
-from deniable.training.dense_epochs import _list_records
 from deniable.training.networks.listed import LARGEST_SHARE, ListedInputs, list_inputs
+from deniable.training.subset_models import _list_records
 
 pytestmark = pytest.mark.skipif(kernels.KERNELS is None, reason="the compiled kernels were not built")
 

@@ -13,10 +13,9 @@ from torch.func import functional_call, grad
 
 from deniable.training import kernels, together
 from deniable.training.ensemble import initial_weights
-from deniable.training.narrow_steps import NarrowSteps
 from deniable.training.networks.losses import loss_function
 from deniable.training.noise_source import SeededSource
-from deniable.training.together import Together, train_together
+from deniable.training.together import NarrowSteps, Together, train_together
 
 RECORDS, FEATURES = 30, 5
 

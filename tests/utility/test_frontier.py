@@ -33,9 +33,14 @@ from deniable.store import StoreError
 from deniable.utility.frontier_plan import find_noise
 from deniable.utility.knee import find_knee, tell_value
 from deniable.utility.local_records import _within_known_bounds, perturb_records
-from deniable.utility.measures import _judge_classes, _judge_numbers, measure_answer
+from deniable.utility.measures import (
+    _judge_classes,
+    _judge_numbers,
+    limits_of_difference,
+    limits_of_repeats,
+    measure_answer,
+)
 from deniable.utility.parts import Parts, generated_parts, prepare_parts
-from deniable.utility.repeat_limits import limits_of_difference, limits_of_repeats
 from deniable.utility.tried_settings import USUAL_BOUNDS, choose_settings, list_promises
 
 SMALL = {"bounds": [0.6, 0.99], "epochs": [6], "batch": [64], "repeats": 3, "processes": 1, "model": "logistic"}

@@ -15,10 +15,9 @@ from deniable.answers.explain import explain_input
 from deniable.answers.parse import parse_release
 from deniable.results.base import plain
 from deniable.results.frontier_result import FrontierResult
-from deniable.utility.built_in import BUILT_IN, read_built_in
-from deniable.utility.expected_quality import expect_quality
+from deniable.utility.expected_quality import BUILT_IN, expect_quality, read_built_in
+from deniable.web.exports import opacus_code, pytorch_code
 from deniable.web.promise_costs import find_costs, read_chosen
-from deniable.web.training_code import opacus_code, pytorch_code
 
 ASKED: dict[str, Any] = {
     "promise": "belief",

@@ -23,7 +23,7 @@ from deniable.cli.planning import plan_again
 from deniable.engines.planned import Planned
 from deniable.engines.worker import work_in
 from deniable.results import ChooseResult, read_result
-from deniable.utility import built_in
+from deniable.utility import expected_quality
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(
@@ -353,7 +353,8 @@ def test_strength_and_cost_follow_the_promise(open_page: Callable[..., Page]) ->
 def test_a_frontier_of_ones_own_is_read(open_page: Callable[..., Page], tmp_path: Path) -> None:
     page = open_page()
     own = tmp_path / "frontier.json"
-    own.write_text((Path(built_in.__file__).parent / "measured" / "mnist.json").read_text().replace("mnist", "mine"))
+    measured = Path(expected_quality.__file__).parent / "measured" / "mnist.json"
+    own.write_text(measured.read_text().replace("mnist", "mine"))
     page.locator(".costs select").select_option("own")
     expect(page.locator(".expected")).to_contain_text("Choose the frontier.json")
     page.get_by_label("frontier.json of deniable frontier").set_input_files(own)

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from deniable.web.turns import Turns
+from deniable.web.answer_pool import Turns
 
 
 async def wait(turns: Turns, name: str, order: list[str], later: float = 0.0) -> None:

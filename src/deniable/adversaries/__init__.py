@@ -14,13 +14,11 @@ arrays), shadow_attacks (the protocol again).
 
 from __future__ import annotations
 
-from deniable.adversaries.blind import Blind
 from deniable.adversaries.membership import Attack, Half, Scored, half_places, halves
 from deniable.adversaries.quantile import Quantile
-from deniable.adversaries.shadow import Shadow
-from deniable.adversaries.shadow_attacks import ShadowAttack
+from deniable.adversaries.shadow_attacks import Shadow, ShadowAttack
 from deniable.adversaries.shadow_recipes import ShadowTraining
-from deniable.adversaries.threshold import LossThreshold
+from deniable.adversaries.threshold import Blind, LossThreshold
 from deniable.adversaries.whitebox import WhiteBox
 
 __all__ = [

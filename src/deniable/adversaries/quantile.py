@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import ExtraTreesRegressor
 
-from deniable.adversaries.blind import features_and_labels
 from deniable.adversaries.membership import Half, Scored, best_threshold, halves
 from deniable.adversaries.model_observation import closeness, errors, losses, margins, outputs
+from deniable.adversaries.threshold import features_and_labels
 from deniable.checks import whole
 from deniable.data import Dataset
 

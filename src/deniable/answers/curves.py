@@ -11,7 +11,7 @@ from scipy.special import logit
 
 from deniable.loss import Pair, dominating_pair
 from deniable.loss.arrays import Floats
-from deniable.loss.compose.plot_tails import drawn_tails, extent
+from deniable.loss.compose.rough_pairs import drawn_tails, extent
 from deniable.mechanisms import Mechanism
 from deniable.results.explain_result import AnswerInput, BeliefShares, CurvesResult, RocCurve
 

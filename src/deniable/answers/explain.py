@@ -12,13 +12,11 @@ from typing import Any
 
 from msgspec import UNSET, UnsetType, convert, structs
 
-from deniable.answers.at_least import epsilon_at_least
 from deniable.answers.describe import describe_release
-from deniable.answers.gaussian_fit import fit_gaussian
-from deniable.answers.risks import singling_out
+from deniable.answers.further_figures import epsilon_at_least, fit_gaussian, singling_out
 from deniable.answers.strength import judge_strength
 from deniable.bounds import METHODS, InapplicableError, any_release_belief, epsilon_to_belief, guarantee
-from deniable.bounds.gaussian_bounds import classic_is_proved
+from deniable.bounds.textbook import classic_is_proved
 from deniable.formatting import at_least, short
 from deniable.mechanisms import (
     Adjacency,

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from msgspec import UNSET
 
-from deniable.answers.demands import LEAST_NOISE
-from deniable.answers.gaussian_fit import POOR_FIT
+from deniable.answers.choose import LEAST_NOISE
+from deniable.answers.further_figures import POOR_FIT
 from deniable.answers.sentences import chosen_noise, delta_as_given
 from deniable.formatting import as_given, at_most, chance, percent_at_most
 from deniable.promises import SCORES, Epsilon, promised_bound

@@ -8,7 +8,7 @@ from msgspec import UNSET
 
 from deniable import __version__
 from deniable.answers.batches import tell_batches
-from deniable.answers.demands import LEAST_NOISE
+from deniable.answers.choose import LEAST_NOISE
 from deniable.answers.strength import from_even, weakness
 from deniable.formatting import (
     ALMOST_ALL,

@@ -4,22 +4,23 @@
 depends on `deniable.loss`: a bound is an independent witness, and must never be below the exact value.
 """
 
-from deniable.bounds.belief import any_release_belief, belief_to_epsilon, epsilon_to_belief
-from deniable.bounds.composition import advanced_composition, advanced_epsilon, naive_composition, naive_epsilon
-from deniable.bounds.divergence import kl_divergence, kl_to_tvd, kl_tvd
-from deniable.bounds.methods import METHODS, NamedBound, analyses, guarantee, loss_bound
-from deniable.bounds.numeric import InapplicableError
-from deniable.bounds.renyi import (
+from deniable.bounds.divergences import (
     classic_conversion,
     improved_conversion,
+    kl_divergence,
+    kl_to_tvd,
+    kl_tvd,
     rdp_epsilon,
     renyi_curve,
     rho_to_epsilon,
     rho_to_epsilon_classic,
     zcdp_epsilon,
 )
-from deniable.bounds.singling_out import predicate_singling_out
-from deniable.bounds.tuning import Tuning
+from deniable.bounds.methods import METHODS, NamedBound, analyses, guarantee, loss_bound
+from deniable.bounds.numeric import InapplicableError
+from deniable.bounds.risk_bounds import any_release_belief, belief_to_epsilon, epsilon_to_belief, predicate_singling_out
+from deniable.bounds.runs import Tuning
+from deniable.bounds.textbook import advanced_composition, advanced_epsilon, naive_composition, naive_epsilon
 
 __all__ = [
     "METHODS",

@@ -18,13 +18,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import exp, log, log1p, sqrt
 
-from deniable.bounds.composition import advanced_epsilon, jumps, naive_epsilon
-from deniable.bounds.divergence import kl_tvd
-from deniable.bounds.gaussian_bounds import classic_epsilon, classic_is_proved
+from deniable.bounds.divergences import (
+    classic_conversion,
+    kl_tvd,
+    rdp_epsilon,
+    rho,
+    rho_to_epsilon_classic,
+    zcdp_epsilon,
+)
 from deniable.bounds.numeric import InapplicableError
-from deniable.bounds.renyi import classic_conversion, rdp_epsilon, rho, rho_to_epsilon_classic, zcdp_epsilon
-from deniable.bounds.runs import gaussian_noise, runs, sampling
-from deniable.bounds.tuning import Tuning
+from deniable.bounds.runs import Tuning, gaussian_noise, runs, sampling
+from deniable.bounds.textbook import advanced_epsilon, classic_epsilon, classic_is_proved, jumps, naive_epsilon
 from deniable.checks import probability, refuse
 from deniable.mechanisms import Adjacency, ApproximateDP, Mechanism, TotalVariation, named_adjacency
 

@@ -11,18 +11,16 @@ import torch
 from msgspec import convert, structs
 
 from deniable.answers.explain import exact_scores
-from deniable.campaigns.campaign import Plan, Progress, play
+from deniable.campaigns.campaign import CalibratedBy, Ground, Plan, Progress, play
 from deniable.campaigns.final_model import observe_final, refuse_fitted_noise
 from deniable.campaigns.plot_data import course
 from deniable.campaigns.progress import show_progress
 from deniable.campaigns.provenance import audit_command, now, with_final_model
-from deniable.campaigns.setup import CalibratedBy, Ground
 from deniable.checks import one_of, whole
 from deniable.data.encoding import tell_statistics
 from deniable.engines import Engine, choose_engine, open_store
 from deniable.evidence.anytime.watch import STOPS, Stop, Watch, WatchEvidence, limits_confidence, looks
-from deniable.evidence.measured import Measured, measure
-from deniable.evidence.played_trials import Trials
+from deniable.evidence.measured import Measured, Trials, measure
 from deniable.evidence.verdict import verdict, with_watch
 from deniable.formatting import at_most, percent_at_most
 from deniable.mechanisms import Adjacency, Training

@@ -27,18 +27,16 @@ from torch import Tensor
 
 from deniable.checks import probability
 from deniable.data.dataset import Dataset
-from deniable.data.dissimilarity import MEASURES, find_measure
+from deniable.data.dissimilarity import MEASURES, are_pixels, find_measure
 from deniable.data.neighbours import PairSweep, cores
-from deniable.data.ssim import are_pixels
 from deniable.mechanisms import Adjacency, Training
 from deniable.scores import privacy_loss
 from deniable.tradeoff import rank_correlation, ranks
 from deniable.training.engine import one_thread
-from deniable.training.ensemble import initial_weights
+from deniable.training.ensemble import initial_weights, updater
 from deniable.training.gradients import ExampleGradients
 from deniable.training.networks.losses import loss_function
 from deniable.training.noise_source import SeededSource
-from deniable.training.optimizers import updater
 from deniable.training.settings import TrainingSettings, as_records
 from deniable.training.stack import example_gradients
 

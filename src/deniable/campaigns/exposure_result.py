@@ -10,10 +10,9 @@ from msgspec import convert, structs
 from numpy.typing import NDArray
 
 from deniable.answers.explain import exact_scores
-from deniable.campaigns.campaign import Progress, named_by
+from deniable.campaigns.campaign import Ground, Progress, named_by
 from deniable.campaigns.exposure import Exposure, exposure, rank_correlations
 from deniable.campaigns.provenance import exposure_command, now
-from deniable.campaigns.setup import Ground
 from deniable.data import Dataset
 from deniable.mechanisms import Adjacency, Training
 from deniable.promises import Question, claimed_scores

@@ -1,18 +1,25 @@
-"""What pictures show of the trials, as JSON values: beliefs, their course, sensitivities, rates; thinned.
+"""What pictures show of the trials, as JSON values: beliefs, their course, sensitivities, rates, the region of privacy.
 
-A record that holds it can be drawn without its trials, by anybody who was given the one document.
+A record that holds it can be drawn without its trials, by anybody who was given the one document. In the region of
+privacy (Erlingsson 2019, Section 5.3) the truth lies between best analysis and best attack.
+
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from math import inf
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.evidence.played_trials import Trials
+from deniable.bounds import analyses
+from deniable.evidence.measured import Trials
+from deniable.mechanisms import Adjacency, Mechanism
 from deniable.results.audit_result import Band, BeliefCourse, CourseResult, FinalBeliefs, Roc
-from deniable.scores import beliefs
+from deniable.results.compare_result import NamedEpsilons, RegionRow
+from deniable.scores import beliefs, privacy_loss
 from deniable.tradeoff import rates
 
 BINS = 40
@@ -68,3 +75,22 @@ def _spread(number: int) -> NDArray[np.intp]:
 
 def _short(values: NDArray[Any]) -> tuple[float, ...]:
     return tuple(float(f"{value:.6g}") for value in values)
+
+
+NAMED = ("naive", "advanced", "rdp")
+"""The analyses of Erlingsson et al. 2019, Tables 1 and 2, from loose to tight."""
+_LARGEST = 1e100
+"""An epsilon from here on says nothing, and no picture can hold it."""
+
+
+def region(
+    rows: Iterable[tuple[float, Mechanism, float | None]], delta: float, adjacency: Adjacency = Adjacency.ADD_REMOVE
+) -> list[RegionRow]:
+    """From (noise, release, the attack's lower bound), sorted from little noise to much (Erlingsson et al. 2019)."""
+    found = []
+    for noise, mechanism, lower in sorted(rows, key=lambda row: row[0]):
+        known = {name: bound.value for name, bound in analyses(mechanism, delta, adjacency).items()}
+        named = {name: value if (value := known.get(name, inf)) < _LARGEST else None for name in NAMED}
+        exact = float(privacy_loss(mechanism, adjacency).epsilon(delta))
+        found.append(RegionRow(noise=noise, exact=exact, named=NamedEpsilons(**named), lower=lower))
+    return found

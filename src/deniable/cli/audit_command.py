@@ -20,8 +20,7 @@ from deniable.cli.options import RenamedCommand, Text, flag, option
 from deniable.promises import AUDITED, audited_promise
 
 if TYPE_CHECKING:
-    from deniable.campaigns.campaign import Plan
-    from deniable.campaigns.setup import Ground
+    from deniable.campaigns.campaign import Ground, Plan
     from deniable.engines import Engine
     from deniable.results.audit_result import AuditResult, ExposureResult
     from deniable.results.shared import Provenance
@@ -186,8 +185,7 @@ def audit(
 
 
 def _show(result: AuditResult | ExposureResult, every_estimator: bool) -> None:
-    from deniable.cli.show.show_audit import show
-    from deniable.cli.show.show_exposure import show_alone
+    from deniable.cli.show.show_audit import show, show_alone
     from deniable.results.audit_result import AuditResult
 
     if isinstance(result, AuditResult):
@@ -276,7 +274,7 @@ def _play_campaign(
     if store is not None:
         store.begin(plan.settings)  # refuses other settings before the work begins
     from deniable.campaigns.audit import add_final_model, run
-    from deniable.cli.show.show_exposure import write_exposure
+    from deniable.cli.show.show_audit import write_exposure
 
     exposed = beside.exposed
     found = None if exposed is None else write_exposure(ground, *exposed)
@@ -313,7 +311,7 @@ def _with_exposure(result: AuditResult, exposed: ExposureFiles) -> Provenance | 
 
 
 def _ground(arguments: dict[str, Any]) -> Ground:
-    from deniable.campaigns.setup import Ground
+    from deniable.campaigns.campaign import Ground
 
     claim = {name: value for name, value in arguments.items() if name in AUDITED}
     others = {name: value for name, value in arguments.items() if name not in AUDITED}
@@ -326,7 +324,7 @@ def _exposure_alone(arguments: dict[str, Any], out: str | None, resume: bool, sh
     unused = [name for name in ("trials", "measure", "confidence", "processes", "stop") if arguments.pop(name, None)]
     if unused:
         raise ValueError(f"--{unused[0]} is about trials, and --trials 0 has none: leave one of them out")
-    from deniable.cli.show.show_exposure import alone
+    from deniable.cli.show.show_audit import alone
 
     with patience("Loading the data ..."):
         ground = _ground(arguments)

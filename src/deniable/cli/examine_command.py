@@ -125,8 +125,7 @@ def _claim(texts: Mapping[str, Any]) -> Training:
 
 
 def _write_sarif(result: RunResult, place: str) -> None:
-    from deniable.testing.findings import findings_of
-    from deniable.testing.sarif import sarif_document, sarif_result
+    from deniable.testing.findings import findings_of, sarif_document, sarif_result
 
     document = sarif_document(sarif_result(finding) for finding in findings_of(result))
     Path(place).write_text(dumps(document, indent=2) + "\n", encoding="utf-8")

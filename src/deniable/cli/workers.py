@@ -30,7 +30,7 @@ def worker(
     """Play blocks of the campaign that was planned in DIR, beside any other workers, until all are there."""
     with refusals("worker"):
         from deniable.cli.planning import play_planned
-        from deniable.engines.claims import LEASE_SECONDS
+        from deniable.engines.beside import LEASE_SECONDS
         from deniable.engines.planned import Planned
 
         place = Path(directory).resolve()

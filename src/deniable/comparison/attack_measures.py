@@ -1,7 +1,8 @@
-"""One attack's row: what it achieves on the tested records, each figure with its limits; and what is proven."""
+"""What an attack achieves on the tested records, each figure with its limits; what is proven; and who is exposed."""
 
 from __future__ import annotations
 
+from functools import partial
 from math import isfinite
 
 import numpy as np
@@ -9,6 +10,9 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from deniable.adversaries import Scored, ShadowTraining
+from deniable.adversaries.shadow_recipes import fresh_copy
+from deniable.campaigns.exposure import exposure
+from deniable.comparison.attack_plan import AttackPlan
 from deniable.comparison.repeat_measures import Shift, errors, lower_bound, void
 from deniable.evidence.attack_scores import Scores
 from deniable.evidence.intervals import advantage_interval, auc_interval, tpr_interval
@@ -24,7 +28,8 @@ from deniable.results.attack_result import (
 from deniable.results.shared import TprAt
 from deniable.results.verdict_result import TprLimits
 from deniable.scores import privacy_loss
-from deniable.tradeoff import rates
+from deniable.tradeoff import rank_correlation, rates
+from deniable.training.settings import TrainingSettings
 
 FPRS = (0.001, 0.01)
 CURVE_POINTS = 300
@@ -82,3 +87,54 @@ def proven_limits(training: ShadowTraining | None, records: int, delta: float) -
         advantage=min(1.0, float(loss.advantage())),
         tpr=tuple(TprAt(fpr=fpr, tpr=min(1.0, float(loss.tpr(fpr)))) for fpr in FPRS),
     )
+
+
+BELIEF_DIGITS = 6
+
+
+def check_exposure(plan: AttackPlan) -> None:
+    """Refuse what has no exact exposure, before anything is trained."""
+    if plan.training is None or not plan.training.noise:
+        raise ValueError(
+            "exposure needs the training's noise and epochs: without noise an observer of every step is certain of "
+            "every record"
+        )
+    if not plan.rules:
+        raise ValueError(f"exposure needs shadow models, attack {plan.attack} has none: name strongest, all or lira")
+
+
+def expose_members(plan: AttackPlan, likelihoods: NDArray[np.float64], delta: float) -> MemberExposure:
+    """Both beliefs in every member, from 50 %.
+
+    The exact one is that of `deniable.campaigns.exposure`: one training with the plan's recipe, and what each record
+    changes in it. `likelihoods` are LiRA's, of members and non-members.
+    """
+    training, members = plan.training, plan.members
+    assert training is not None
+    assert training.epochs is not None
+    target = training.settings(partial(fresh_copy, plan.model), training.epochs)
+    settings = TrainingSettings(
+        target.model,
+        noise=target.noise,
+        steps=target.steps(len(members)),
+        clip=target.clip,
+        learning_rate=target.learning_rate,
+        optimizer=target.optimizer,
+        rate=target.rate(len(members)),
+        adjacency=Adjacency.ADD_REMOVE,
+        loss="squared-error" if members.regression else "cross-entropy",
+    )
+    found = exposure(settings, members, seed=plan.seed, delta=delta)
+    lira = expit(likelihoods[: len(members)])
+    return MemberExposure(
+        method=found.method,
+        delta=delta,
+        lira=_told(lira),
+        observer=_told(found.belief),
+        rank_correlation=rank_correlation(likelihoods[: len(members)], found.ranks()),
+        surer=int(np.sum(lira > found.belief)),
+    )
+
+
+def _told(beliefs: NDArray[np.float64]) -> tuple[float, ...]:
+    return tuple(np.round(beliefs, BELIEF_DIGITS).tolist())

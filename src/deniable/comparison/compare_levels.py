@@ -12,8 +12,8 @@ from typing import Any
 
 from msgspec import convert, structs
 
+from deniable.campaigns.plot_data import region
 from deniable.campaigns.provenance import compare_command, now
-from deniable.campaigns.region import region
 from deniable.checks import probability
 from deniable.comparison.comparison_plan import CENTRAL_NOISES, AttackName, ComparisonPlan, Level
 from deniable.comparison.play import PlayedRepeat, Progress, play

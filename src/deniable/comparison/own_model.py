@@ -19,10 +19,15 @@ from deniable.adversaries.model_observation import accuracy, losses
 from deniable.adversaries.shadow_recipes import Train
 from deniable.adversaries.shadow_scores import RULES
 from deniable.checks import of_kind, one_of, probability, whole
-from deniable.comparison.attack_measures import measure_attack, most_exposed, proven_limits
+from deniable.comparison.attack_measures import (
+    check_exposure,
+    expose_members,
+    measure_attack,
+    most_exposed,
+    proven_limits,
+)
 from deniable.comparison.attack_plan import CHOICES, AttackPlan, OwnAttack, PlayedBlock, divide_rules
 from deniable.comparison.confidence_table import ConfidenceTable
-from deniable.comparison.member_exposure import check_exposure, expose_members
 from deniable.comparison.repeat_measures import Shift, advantages, curve, lower_bound, precisions, rates_at, shift, void
 from deniable.data import Dataset, from_arrays, import_function, load
 from deniable.data.files import read_npz

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from deniable.data.dataset import Dataset, Kind, split
 from deniable.data.dissimilarity import MEASURES, dissimilarity
-from deniable.data.generated import LEAKING_RECORDS, digits, purchases, skewed_purchases
 from deniable.data.neighbours import Neighbour, Progress, least_dissimilar, most_dissimilar
 from deniable.data.own_data import from_arrays, import_function
-from deniable.data.registry import NAMES, Part, load
+from deniable.data.registry import LEAKING_RECORDS, NAMES, Part, digits, load, purchases, skewed_purchases
 
 __all__ = [
     "LEAKING_RECORDS",

@@ -1,17 +1,37 @@
-"""MNIST and Adult, each from its published form; see `bits` and `faces` for the others."""
+"""Published data sets, each from its published form: images, faces, a table, and records of bits with a class each.
+
+Faces are those of Labeled Faces in the Wild: the people with the most images, grey and cut to the face. Records of bits
+(Purchase-100, Texas and Location-30) are read in the layouts that circulate. A layout is told by the file's name:
+``NAME.npz`` (arrays `features` and `labels`, or `X` and `y`; labels from 0 on, or one-hot); ``NAME.csv`` (a line a
+record: the label from 1 on, then the bits); ``NAME.txt`` (the bits, a semicolon, the label from 0 on); Shokri's own
+archive; and what unpacking it gives.
+"""
 
 from __future__ import annotations
 
 import csv
+import tarfile
+from collections import Counter
 from itertools import pairwise
-from pathlib import Path
-from typing import Any
+from pathlib import Path, PurePosixPath
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.checks import whole
 from deniable.data.dataset import Dataset
-from deniable.data.files import PublishedFile, locate, open_text, read_npz
+from deniable.data.files import (
+    PublishedFile,
+    damage_named,
+    extra,
+    locate,
+    open_text,
+    read_npz,
+    read_table,
+    read_tar_table,
+    tar_stream,
+)
 
 UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases/adult/"
 SHARED = "a repacked form of the published file"
@@ -120,3 +140,197 @@ def _arrays(path: Path, *names: str) -> dict[str, NDArray[Any]]:
 def _pixels(grey: NDArray[Any]) -> NDArray[np.float32]:
     pixels: NDArray[np.float32] = np.divide(grey, 255, dtype=np.float32)
     return pixels
+
+
+SHOKRI = "from https://github.com/privacytrustlab/datasets"
+UNPACKED = "what unpacking it gives"
+ONE_HOT = "from https://github.com/xehartnort/Purchase100-Texas100-datasets"
+LABEL_FIRST = "a line a record: the label from 1 on, then the bits, with commas"
+LABEL_LAST = "a line a record: the bits with commas, a semicolon, the label from 0 on"
+LOCATION = (
+    PublishedFile(
+        "location30_packed.npz",
+        ("9e0393dcecfb42835fac229ae31c41ccaf50eee443e3a9262ed317b4b5d06dac",),
+        origin="a repacked form of the published file",
+    ),
+    PublishedFile("dataset_location.tgz", origin=SHOKRI),
+    PublishedFile("bangkok", origin=UNPACKED),
+)
+PURCHASE_CLASSES = 100
+
+
+def location30() -> Dataset:
+    """Location-30: 5010 people, 446 bits (places visited), 30 classes."""
+    return read_location30(locate("location30", *LOCATION))
+
+
+def read_location30(path: Path) -> Dataset:
+    """Location-30 from any of its files."""
+    if path.suffix != ".npz":
+        return _read_labelled("location30", path, "bangkok", 30)
+    arrays = read_npz(path)
+    if not {"X_packed", "n_features", "y"} <= set(arrays):
+        raise ValueError(f"{path} lacks X_packed, n_features or y; it holds {', '.join(arrays) or 'nothing'}")
+    bits = np.unpackbits(arrays["X_packed"], axis=1)[:, : int(arrays["n_features"])]
+    return _check_bits("location30", path, bits, arrays["y"], 30)
+
+
+def purchase(classes: int = PURCHASE_CLASSES) -> Dataset:
+    """Purchase-100: 197,324 carts, 600 bits (products bought), 100 classes; or its most common classes.
+
+    Bernau 2021b (Section 4) has variants with 10, 20 and 50 classes, of which the smallest has 38,551 records.
+    """
+    files = _files("purchase100", "dataset_purchase.tgz", "dataset_purchase")
+    dataset = read_purchase(locate("purchase100", *files))
+    return dataset if classes == PURCHASE_CLASSES else dataset.most_common(classes)
+
+
+def read_purchase(path: Path) -> Dataset:
+    """Purchase-100 from any of its files."""
+    return _read_labelled("purchase100", path, "dataset_purchase", PURCHASE_CLASSES)
+
+
+def texas(classes: int = 100) -> Dataset:
+    """Texas hospital stays of the 100, 150, 200 or 300 most common procedures, which are the classes.
+
+    67,330 records of 6,170 bits with 100 procedures, up to 89,815 of 6,382 with 300 (Bernau 2021b, Section 4); each of
+    the four has features of its own, so none is made from another.
+    """
+    name = f"texas{classes}"
+    return read_texas(locate(name, *_files(name, "dataset_texas.tgz", f"texas/{classes}/feats")), classes)
+
+
+def read_texas(path: Path, classes: int = 100) -> Dataset:
+    """Texas from any of its files; of the unpacked pair `feats` and `labels` the former is given."""
+    name = f"texas{classes}"
+    if path.name == "feats":
+        labels = read_table(path.with_name("labels"), np.uint16)
+        return _check_bits(name, path, read_table(path), _from_one(labels), classes)
+    if path.suffix != ".tgz":
+        return _read_labelled(name, path, "", classes)
+    labels = read_tar_table(path, f"texas/{classes}/labels", np.uint16)
+    return _check_bits(name, path, read_tar_table(path, f"texas/{classes}/feats"), _from_one(labels), classes)
+
+
+def _files(name: str, archive: str, unpacked: str) -> tuple[PublishedFile, ...]:
+    return (
+        PublishedFile(f"{name}.npz", origin=f"features and labels, {ONE_HOT}"),
+        PublishedFile(archive, origin=SHOKRI),
+        PublishedFile(unpacked, origin=UNPACKED),
+        PublishedFile(f"{name}.csv", origin=LABEL_FIRST),
+        PublishedFile(f"{name}.txt", origin=LABEL_LAST),
+    )
+
+
+def _read_labelled(name: str, path: Path, member: str, classes: int) -> Dataset:
+    """Bits and labels in one file."""
+    if path.suffix == ".npz":
+        return _from_npz(name, path, classes)
+    if path.suffix == ".txt":
+        table = read_table(path, np.uint16, semicolons=True)
+        return _check_bits(name, path, table[:, :-1], table[:, -1], classes)
+    table = read_tar_table(path, member, np.uint16) if path.suffix == ".tgz" else read_table(path, np.uint16)
+    return _check_bits(name, path, table[:, 1:], _from_one(table[:, 0]), classes)
+
+
+def _from_npz(name: str, path: Path, classes: int) -> Dataset:
+    arrays = read_npz(path)
+    for features, labels in (("features", "labels"), ("X", "y")):
+        if features in arrays and labels in arrays:
+            numbers = arrays[labels]
+            one_hot = numbers.ndim == 2 and numbers.shape[1] > 1
+            return _check_bits(name, path, arrays[features], numbers.argmax(axis=1) if one_hot else numbers, classes)
+    raise ValueError(f"{path} lacks features and labels (or X and y); it holds {', '.join(arrays) or 'nothing'}")
+
+
+def _from_one(labels: NDArray[Any]) -> NDArray[np.int64]:
+    """Labels that count from 1 on, counted from 0."""
+    numbers: NDArray[np.int64] = labels.astype(np.int64) - 1
+    return numbers
+
+
+def _check_bits(name: str, path: Path, bits: NDArray[Any], labels: NDArray[Any], classes: int) -> Dataset:
+    numbers = labels.reshape(-1).astype(np.int64)
+    if bits.ndim != 2 or bits.size == 0 or not _zeros_and_ones(bits):
+        raise ValueError(f"{path} is not {name}: its features must be zeros and ones, a row a record")
+    if len(numbers) != len(bits):
+        raise ValueError(f"{path} is not {name}, or truncated: {len(bits)} records have {len(numbers)} labels")
+    if numbers.min() < 0 or numbers.max() >= classes:
+        wrong = sorted(set(numbers.tolist()) - set(range(classes)))
+        raise ValueError(f"{path} is not {name}: its labels must name {classes} classes, number {wrong[0]} is none")
+    return Dataset(name, bits.astype(np.float32), numbers, classes, "binary")
+
+
+def _zeros_and_ones(values: NDArray[Any]) -> bool:
+    # the largest of unsigned numbers says it all, without an array of comparisons as large as Texas
+    return bool(values.max() <= 1 if values.dtype.kind in "bu" else np.all((values == 0) | (values == 1)))
+
+
+PREPARED = PublishedFile(
+    "lfw_min20_gray_62x47.npz",
+    ("0a88e816ad9ca737acebcaa71831460ac6f646ac79a79b66dd31996408d628d7",),
+    origin="a repacked form: faces of the 62 people with at least 20 pictures",
+)
+FUNNELED = PublishedFile(
+    "lfw-funneled.tgz",
+    ("b47c8422c8cded889dc5a13418c4bc2abbda121092b3533a83306f90d900100a",),
+    "https://ndownloader.figshare.com/files/5976015",
+)
+ORIGINAL = PublishedFile(
+    "lfw.tgz",
+    ("055f7d9c632d7370e6fb4afc7468d40f970c34a80d4c6f50ffec63f5a8d536c0",),
+    "https://ndownloader.figshare.com/files/5976018",
+)
+PREPARED_PEOPLE = 62
+FACE_PIXELS = (78, 70, 172, 195)
+"""Left, top, right and bottom of the face in an image of 250 x 250 pixels."""
+SIZE_PIXELS = (47, 62)
+
+
+def lfw(people: int | None = None) -> Dataset:
+    """Labeled Faces in the Wild: grey images of 62 x 47 pixels, the `people` with the most images.
+
+    Without a number: the 62 people with 20 images or more, 3023 images. Bernau 2021b (Section 4) has 20, 50 and 100
+    people with 1906, 2773 and 3651 images; 100 need the archive, from which faces are cut out and halved.
+    """
+    files = (PREPARED, FUNNELED, ORIGINAL) if (people or 0) <= PREPARED_PEOPLE else (FUNNELED, ORIGINAL)
+    return read_lfw(locate(f"lfw{people or ''}", *files), people)
+
+
+def read_lfw(path: Path, people: int | None = None) -> Dataset:
+    """The people with the most images, from either file; a prepared one in its own order if no number is given."""
+    if path.suffix != ".npz":
+        return _from_archive(path, PREPARED_PEOPLE if people is None else whole("people", people))
+    arrays = read_npz(path)
+    missing = [name for name in ("images", "target", "names") if name not in arrays]
+    if missing:
+        raise ValueError(f"{path} lacks the array {missing[0]!r}; it holds {', '.join(arrays) or 'nothing'}")
+    pixels = np.divide(arrays["images"], 255, dtype=np.float32)
+    found = Dataset("lfw", pixels, arrays["target"].astype(np.int64), len(arrays["names"]), "image")
+    return found if people is None else found.most_common(people)
+
+
+def _from_archive(path: Path, people: int) -> Dataset:
+    """Images are read straight from the archive; nothing is unpacked to disk."""
+    with damage_named(path), tarfile.open(path) as archive:
+        names = [m.name for m in archive.getmembers() if m.isfile() and m.name.endswith(".jpg")]
+        persons = [PurePosixPath(name).parent.name for name in names]
+        # as `most_common` does: the more images first, then by name
+        ranked = sorted(Counter(persons).items(), key=lambda item: (-item[1], item[0]))[:people]
+        if len(ranked) < people:
+            raise ValueError(f"people must be at most {len(ranked)}, all that {path} has, got {people}")
+        rank = {person: number for number, (person, _) in enumerate(ranked)}
+        chosen = [(name, rank[person]) for name, person in zip(names, persons, strict=True) if person in rank]
+        faces = np.stack([_face(path, name, tar_stream(path, archive, name)) for name, _ in chosen])
+    return Dataset("lfw", faces, np.array([label for _, label in chosen], dtype=np.int64), people, "image")
+
+
+def _face(path: Path, member: str, stream: IO[bytes]) -> NDArray[np.float32]:
+    image = extra("PIL.Image")
+    try:
+        with image.open(stream, formats=["JPEG"]) as picture:
+            grey = picture.convert("L").crop(FACE_PIXELS).resize(SIZE_PIXELS, image.Resampling.LANCZOS)
+            face: NDArray[np.float32] = np.divide(np.asarray(grey), 255, dtype=np.float32)
+            return face
+    except (OSError, SyntaxError) as error:
+        raise ValueError(f"{member} in {path} is truncated or no image ({error}); fetch the archive again") from error

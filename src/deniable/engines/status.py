@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from deniable.engines.claims import find_claimed
+from deniable.engines.beside import find_claimed
 from deniable.engines.planned import PARTS, PLAN, Planned
 from deniable.engines.players import Player, read_players
 from deniable.engines.worker import CERTAIN, WATCH_CLAIM

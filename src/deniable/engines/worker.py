@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Generic, TypeVar
 from uuid import uuid4
 
-from deniable.engines.beside import Shared
+from deniable.engines.beside import LEASE_SECONDS, Claims, Shared
 from deniable.engines.blocks import Campaign, Certain, arrays_of
-from deniable.engines.claims import LEASE_SECONDS, Claims
 from deniable.engines.players import Playing
 from deniable.store import SharedStore
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 if TYPE_CHECKING:
-    from deniable.evidence.played_trials import Trials
+    from deniable.evidence.measured import Trials
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from deniable.bounds.advantage import kairouz_advantage
+from deniable.bounds.risk_bounds import kairouz_advantage
 from deniable.checks import one_of, probability
 from deniable.evidence.anytime.watch import WatchEvidence
 from deniable.evidence.anytime.watched_rows import claimed_loss, order_assumption, watch_rows

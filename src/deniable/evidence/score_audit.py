@@ -19,7 +19,7 @@ from deniable.evidence.anytime.sequential import hockey_sticks
 from deniable.evidence.anytime.watch import WatchEvidence, expected_trials, observer_tally, shift_of
 from deniable.evidence.attack_scores import Scores
 from deniable.evidence.bound import INDEPENDENT, Bound
-from deniable.evidence.credible import credible_bound
+from deniable.evidence.estimators import credible_bound
 from deniable.evidence.examined_claim import ONE_RUN, WITHOUT_THRESHOLD, Asked, with_assumption
 from deniable.evidence.intervals import (
     advantage_interval,

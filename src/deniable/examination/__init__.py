@@ -11,7 +11,7 @@ gradients) | examination_game (one trial) | trial_plan (how many, and when to lo
 from __future__ import annotations
 
 from deniable.examination.adapters import watch_opacus
-from deniable.examination.recipe import Adaptive, AutoS, Normalised, PerLayer, Recipe
+from deniable.examination.claim import Adaptive, AutoS, Normalised, PerLayer, Recipe
 from deniable.examination.trainer import AppliedStep, Records, Released
 
 __all__ = [

@@ -13,22 +13,20 @@ import numpy as np
 import torch
 from msgspec import convert, structs
 
-from deniable.campaigns.campaign import Progress, choose_neighbours, named_by
+from deniable.campaigns.campaign import Progress, check_records, choose_neighbours, named_by, usual_model, with_model
 from deniable.campaigns.progress import show_progress
 from deniable.campaigns.provenance import data_source, now, python_call, versions
-from deniable.campaigns.setup import check_records, usual_model, with_model
 from deniable.checks import one_of, probability, whole
 from deniable.data import load, split
 from deniable.data.encoding import tell_statistics
 from deniable.engines import Engine, choose_engine, open_store
 from deniable.evidence.anytime.watch import STOPS, Stop, Watch
-from deniable.evidence.played_trials import Trials
+from deniable.evidence.measured import Trials
 from deniable.examination.batch_mixing import find_mixing, refusal_report
-from deniable.examination.claim import RecipeTraining
+from deniable.examination.claim import Recipe, RecipeTraining
 from deniable.examination.examination_game import Examination, play_trial
 from deniable.examination.examine_result import judge_training
-from deniable.examination.forecast import Forecast
-from deniable.examination.recipe import Recipe
+from deniable.examination.patience import Forecast
 from deniable.examination.recorded import CONFIDENCE_OF_A_RUN, RunRecord, RunWatcher, judge_run, read_recording
 from deniable.examination.residuals import TrialStatistics
 from deniable.examination.trainer import Trainer
@@ -103,7 +101,7 @@ def examine(
         adjacency: What neighbours differ in.
         model: A function that makes the `nn.Module` that is trained. Default: the data's usual one.
         loss: Of each example.
-        recipe: Another kind of clipping, augmentations or accumulation (see `deniable.examination.recipe`).
+        recipe: Another kind of clipping, augmentations or accumulation (see `deniable.examination.claim`).
         records: How many D has.
         trials: Trainings, of the game and the diagnostics together.
         seed: What everything random follows from.

@@ -8,8 +8,7 @@ from deniable.answers.explain import exact_scores
 from deniable.campaigns.audit import as_measured, watch_notes
 from deniable.campaigns.plot_data import course
 from deniable.evidence.anytime.watch import WatchEvidence
-from deniable.evidence.measured import measure
-from deniable.evidence.played_trials import Trials
+from deniable.evidence.measured import Trials, measure
 from deniable.evidence.verdict import Name, Verdict, verdict, with_watch
 from deniable.examination.claim import RecipeTraining
 from deniable.examination.diagnostics import Diagnosis, Report

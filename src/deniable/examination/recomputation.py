@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.func import functional_call, grad
 
-from deniable.examination.claim import RecipeTraining
-from deniable.examination.recipe import Flat
+from deniable.examination.claim import Flat, RecipeTraining
 from deniable.examination.trainer import WatchedTraining
 from deniable.training.gradients import ExampleGradients, GenericGradients, trainable
 from deniable.training.networks.layer_gradients import LayerGradients

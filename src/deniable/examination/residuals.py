@@ -31,7 +31,7 @@ from deniable.examination.recomputation import RecomputedSteps, Recomputer
 from deniable.examination.trainer import WatchedTraining
 from deniable.examination.updates.learning_rates import next_weights, rates_of_any_rule
 from deniable.examination.updates.update_rules import followed_rule
-from deniable.training.evidence import local_sensitivity, log_likelihood_ratio
+from deniable.training.engine import local_sensitivity, log_likelihood_ratio
 
 Array = NDArray[np.float64]
 DIRECTIONS = ("clean sum", "clipped off", "outside the batch", "previous gradient", "previous clean sum")

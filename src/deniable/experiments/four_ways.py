@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
-from deniable.experiments.distributions import bands, violins
-from deniable.experiments.drawing import BLUE, GREEN, ORANGE, RED
+from deniable.experiments.drawing import BLUE, GREEN, ORANGE, RED, bands, violins
 from deniable.experiments.game_summary import GameSummary, StepSpread
 from deniable.experiments.games import ADULT, CASES, MNIST, STAND_IN, game_of_size, measure_games, shared_work
 from deniable.experiments.item import ItemRun

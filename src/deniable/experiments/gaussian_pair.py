@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from deniable.bounds import epsilon_to_belief
-from deniable.bounds.gaussian_bounds import advantage_to_epsilon, classic_noise, epsilon_to_advantage
+from deniable.bounds.textbook import advantage_to_epsilon, classic_noise, epsilon_to_advantage
 from deniable.experiments.drawing import BLACK, BLUE, GREY, RED, add_letters, legend, panels
 from deniable.experiments.item import Item, ItemRun, Scale
 from deniable.experiments.statements import Claim, Close, Comparison

@@ -18,20 +18,17 @@ from numpy.typing import NDArray
 from scipy.special import logit
 
 from deniable.adversaries import LossThreshold
-from deniable.bounds.belief import belief_to_epsilon
-from deniable.bounds.gaussian_bounds import advantage_to_epsilon
-from deniable.bounds.renyi import rho_to_epsilon_classic
-from deniable.campaigns.campaign import Plan, exchange_records
-from deniable.campaigns.setup import least_noise, usual_model
+from deniable.bounds.divergences import rho_to_epsilon_classic
+from deniable.bounds.risk_bounds import belief_to_epsilon
+from deniable.bounds.textbook import advantage_to_epsilon
+from deniable.campaigns.campaign import Plan, exchange_records, least_noise, usual_model
 from deniable.comparison.repeat_measures import advantages
 from deniable.comparison.trained import Weights, members_of, non_members_of, trained_model
 from deniable.data import Dataset, load, split
 from deniable.data.neighbours import Neighbour, cores, least_dissimilar, most_dissimilar, usual_measure
 from deniable.engines import Campaign, Engine, Local, play_missing, resume_store
 from deniable.evidence.attack_scores import Errors
-from deniable.evidence.measured import belief_in_truth
-from deniable.evidence.played_trials import Trials
-from deniable.evidence.sensitivity import epsilon_of_shift, largest_shift
+from deniable.evidence.measured import Trials, belief_in_truth, epsilon_of_shift, largest_shift
 from deniable.experiments.game_summary import (
     BeliefSpread,
     EpsilonEstimates,

@@ -16,12 +16,11 @@ import numpy as np
 
 from deniable.checks import RefusedError
 from deniable.loss.arrays import EPS, Floats
-from deniable.loss.compose.binomial import Binomial, two_losses
+from deniable.loss.compose.binomial import MOST_RUNS, Binomial, Mixture, two_losses
 from deniable.loss.compose.contour import Contour
 from deniable.loss.compose.cumulants import Composition
 from deniable.loss.compose.grid import Grid
-from deniable.loss.compose.mixture import MOST_RUNS, Mixture
-from deniable.loss.compose.stand_in import rough_pair
+from deniable.loss.compose.rough_pairs import rough_pair
 from deniable.loss.pairs.atoms import AtomStep
 from deniable.loss.pairs.bounded_range import BoundedRangeStep
 from deniable.loss.pairs.gaussian import GaussianStep
@@ -34,9 +33,9 @@ from deniable.loss.pairs.renyi_guarantee import (
     add_guarantees,
     concentrated_orders,
     divergences_at,
+    selected_divergences,
     step_of_renyi,
 )
-from deniable.loss.pairs.repeat_and_select import selected_divergences
 from deniable.loss.pairs.sampled_steps import sampled_runs
 from deniable.loss.pairs.step import Step
 from deniable.loss.pairs.subsampled import SubsampledRemove

@@ -12,25 +12,23 @@ With clipping norm C the sensitivity is C for `add-remove` and `zero-out` neighb
 
 from __future__ import annotations
 
-from deniable.mechanisms.adjacency import Adjacency, named_adjacency
 from deniable.mechanisms.dp_sgd import Training
-from deniable.mechanisms.guarantees import (
+from deniable.mechanisms.mechanism import Adjacency, Composed, Mechanism, compose, named_adjacency
+from deniable.mechanisms.releases import (
     ApproximateDP,
     ConcentratedDP,
-    GaussianDP,
-    PmfPair,
-    RenyiDP,
-    TotalVariation,
-)
-from deniable.mechanisms.mechanism import Composed, Mechanism, compose
-from deniable.mechanisms.releases import (
     DiscreteGaussian,
     DiscreteLaplace,
     ExponentialMechanism,
     Gaussian,
+    GaussianDP,
     Laplace,
     Pixelization,
+    PmfPair,
     RandomizedResponse,
+    RenyiDP,
+    RepeatAndSelect,
+    TotalVariation,
 )
 from deniable.mechanisms.samplings import (
     CyclicPoisson,
@@ -44,7 +42,6 @@ from deniable.mechanisms.samplings import (
     TruncatedPoisson,
     samplings_of,
 )
-from deniable.mechanisms.selection import RepeatAndSelect
 
 __all__ = [
     "Adjacency",

@@ -7,8 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from deniable.checks import positive, probability, whole
-from deniable.mechanisms.adjacency import Adjacency
-from deniable.mechanisms.mechanism import Mechanism
+from deniable.mechanisms.mechanism import Adjacency, Mechanism
 from deniable.mechanisms.releases import Gaussian
 
 

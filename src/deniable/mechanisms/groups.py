@@ -6,19 +6,22 @@ from dataclasses import replace
 from math import expm1, inf
 
 from deniable.checks import RefusedError, whole
-from deniable.mechanisms.guarantees import ApproximateDP, ConcentratedDP, GaussianDP, TotalVariation
 from deniable.mechanisms.mechanism import Composed, Mechanism
 from deniable.mechanisms.releases import (
+    ApproximateDP,
+    ConcentratedDP,
     DiscreteGaussian,
     DiscreteLaplace,
     ExponentialMechanism,
     Gaussian,
+    GaussianDP,
     Laplace,
     Pixelization,
     RandomizedResponse,
+    RepeatAndSelect,
+    TotalVariation,
 )
 from deniable.mechanisms.samplings import Poisson, Sampled, Subsampled, sample_by
-from deniable.mechanisms.selection import RepeatAndSelect
 
 _MOST_NATS = 700.0
 

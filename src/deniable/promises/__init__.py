@@ -7,8 +7,7 @@ promise in what people gave.
 
 from __future__ import annotations
 
-from deniable.promises.parameters import PARAMETERS, SPELLINGS, Question, resolve_spellings
-from deniable.promises.promise import Promise, check_promise
+from deniable.promises.promise import PARAMETERS, SPELLINGS, Promise, Question, check_promise, resolve_spellings
 from deniable.promises.read_promise import audited_promise, claimed_scores, promise_in, promised_bound
 from deniable.promises.table import (
     AUDITED,

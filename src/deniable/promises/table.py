@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from math import exp, log, log1p
 
 from deniable.fields import Field
-from deniable.promises.parameters import EVENLY, PERCENT
-from deniable.promises.promise import Promise
+from deniable.promises.promise import EVENLY, PERCENT, Promise
 from deniable.scores import PrivacyLoss
 
 __all__ = [

@@ -12,10 +12,18 @@ from pathlib import Path
 from deniable import __version__
 from deniable.answers.glossary import GLOSSARY
 from deniable.report.chapters.chapter import Chapter, Section
-from deniable.report.docx_file import write_docx
 from deniable.report.law_table import law_of_answer, law_of_audit
 from deniable.report.page import make_chapters
-from deniable.report.plain_document import Block, Heading, Listed, OpenPlace, Paragraph, Rows, write_markdown
+from deniable.report.plain_document import (
+    Block,
+    Heading,
+    Listed,
+    OpenPlace,
+    Paragraph,
+    Rows,
+    write_docx,
+    write_markdown,
+)
 from deniable.report.stored_runs import ReportedRun
 from deniable.report.words.assumptions import AS_CLAIMED, audit_assumptions
 from deniable.report.words.verdict_words import is_test_mode

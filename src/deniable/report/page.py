@@ -15,15 +15,13 @@ from markupsafe import Markup
 from deniable.answers.glossary import GLOSSARY
 from deniable.report.chapters.answer_chapter import answer_chapter
 from deniable.report.chapters.attack_chapter import attack_chapter
-from deniable.report.chapters.audit_chapter import audit_chapter
+from deniable.report.chapters.audit_chapter import audit_chapter, exposure_chapter
 from deniable.report.chapters.chapter import Chapter
 from deniable.report.chapters.compare_chapter import comparison_chapter
-from deniable.report.chapters.exposure_chapter import exposure_chapter
 from deniable.report.chapters.frontier_chapter import frontier_chapter
 from deniable.report.chapters.run_chapter import run_chapter
 from deniable.report.chapters.verdict_chapter import verdict_chapter
-from deniable.report.model_quality import tell_quality
-from deniable.report.personal_data import tell_personal_data
+from deniable.report.page_notes import tell_personal_data, tell_quality
 from deniable.report.pictures.picture import Picture, inline, write_pictures
 from deniable.report.stored_runs import PAGE, Reported, ReportedRun
 from deniable.results.base import plain

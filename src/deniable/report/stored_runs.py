@@ -279,7 +279,7 @@ def _with_trials(run: ReportedRun, place: Path) -> ReportedRun:
     if not isinstance(run.result, AuditResult) or run.result.course is not None:
         return run
     from deniable.campaigns.plot_data import course  # noqa: PLC0415 (only old records need it)
-    from deniable.evidence.played_trials import Trials  # noqa: PLC0415
+    from deniable.evidence.measured import Trials  # noqa: PLC0415
 
     try:
         trials = Trials.join_blocks(blocks, run.result.measured.trials)

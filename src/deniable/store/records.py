@@ -6,12 +6,13 @@ hand, since SQLite, which version 0.1.0 used, has checksums neither for its rows
 
 from __future__ import annotations
 
+import array
 import errno
 import io
 import json
 import os
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
@@ -22,7 +23,42 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.store.places import Places
+_PAGE = 1024
+"""Numbers that share an array; those of a campaign are dense, those of a damaged file need not be."""
+_NOWHERE = -1
+
+
+class Places(MutableMapping[int, int]):
+    """From a record's number, which may be negative, to its place in the file; in ascending order of the numbers."""
+
+    def __init__(self) -> None:
+        self._pages: dict[int, array.array[int]] = {}
+        self._count = 0
+
+    def __getitem__(self, number: int) -> int:
+        page = self._pages.get(number // _PAGE)
+        place = _NOWHERE if page is None else page[number % _PAGE]
+        if place == _NOWHERE:
+            raise KeyError(number)
+        return place
+
+    def __setitem__(self, number: int, place: int) -> None:
+        self._count += number not in self
+        if number // _PAGE not in self._pages:
+            self._pages[number // _PAGE] = array.array("q", [_NOWHERE]) * _PAGE
+        self._pages[number // _PAGE][number % _PAGE] = place
+
+    def __delitem__(self, number: int) -> None:
+        self._count -= self[number] != _NOWHERE
+        self._pages[number // _PAGE][number % _PAGE] = _NOWHERE
+
+    def __iter__(self) -> Iterator[int]:
+        for first in sorted(self._pages):
+            yield from (first * _PAGE + at for at, place in enumerate(self._pages[first]) if place != _NOWHERE)
+
+    def __len__(self) -> int:
+        return self._count
+
 
 FILE = "trials.blocks"
 Arrays = dict[str, NDArray[Any]]
@@ -274,8 +310,8 @@ def to_bytes(arrays: Mapping[str, NDArray[Any]]) -> bytes:
     """The arrays' names as a line of JSON, then the arrays, each as NumPy writes it."""
     buffer = io.BytesIO()
     buffer.write(json.dumps(list(arrays)).encode() + b"\n")
-    for array in arrays.values():
-        np.save(buffer, array, allow_pickle=False)
+    for values in arrays.values():
+        np.save(buffer, values, allow_pickle=False)
     return buffer.getvalue()
 
 

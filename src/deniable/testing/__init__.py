@@ -6,9 +6,8 @@ sarif (the same for code scanners) | own_script. The pytest plugin is `pytest_de
 command is `deniable examine`.
 """
 
-from deniable.testing.findings import Finding, false_alarm_rate, findings_of, message_of
-from deniable.testing.sarif import sarif_document
-from deniable.testing.time_budget import read_seconds
+from deniable.testing.check_training import read_seconds
+from deniable.testing.findings import Finding, false_alarm_rate, findings_of, message_of, sarif_document
 
 __all__ = [
     "Finding",

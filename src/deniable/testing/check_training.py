@@ -3,21 +3,47 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from msgspec import structs
 
-from deniable.checks import probability
+from deniable.checks import positive, probability, refuse
 from deniable.examination.examine import examine
 from deniable.examination.recorded import CONFIDENCE_OF_A_RUN, RunRecord, RunWatcher
 from deniable.examination.recorded.batch_gradients import LossOfBatch
 from deniable.mechanisms import Training
 from deniable.results.run_result import RunCheck, RunResult
-from deniable.testing.cause_lines import CauseLines
-from deniable.testing.time_budget import read_seconds, spell_seconds
-from deniable.testing.watched_code import BudgetSpentError, WatchedCode, watch_code
+from deniable.testing.cause_lines import BudgetSpentError, CauseLines, WatchedCode, watch_code
+
+_UNITS = {"": 1.0, "s": 1.0, "min": 60.0, "h": 3600.0}
+
+
+def read_seconds(budget: str | float) -> float:
+    """Seconds of a budget such as ``"30 s"``, ``"5 min"``, ``"1 h"``, or a number of seconds.
+
+    Examples:
+        >>> read_seconds("1.5 min")
+        90.0
+    """
+    if not isinstance(budget, str):
+        return positive("budget", budget)
+    found = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*(s|min|h|)\s*", budget)
+    if found is None:
+        raise refuse("budget", budget, "a time such as '30 s', '5 min' or '1 h'")
+    return positive("budget", float(found[1]) * _UNITS[found[2]])
+
+
+def spell_seconds(seconds: float) -> str:
+    """A time as people write it."""
+    for unit, size in (("h", 3600.0), ("min", 60.0)):
+        if seconds >= size:
+            amount = seconds / size
+            return f"{amount:.3g} {unit}" if amount < 100 else f"{amount:.0f} {unit}"
+    return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
+
 
 _HOW = "an Opacus training is watched by itself; a loop of your own calls dn.watch_run(...) and returns what it gives"
 

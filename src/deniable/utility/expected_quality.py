@@ -1,8 +1,13 @@
-"""What a frontier says of a promise that `choose` was asked for: a row for its answer."""
+"""What a frontier says of a promise that `choose` was asked for: a row for its answer.
+
+Frontiers of two real data sets, measured once with `deniable frontier`, are kept as its documents.
+
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from itertools import pairwise
 from math import inf, isfinite
 from pathlib import Path
@@ -15,6 +20,20 @@ from deniable.results.reading import read_result
 from deniable.scores import privacy_loss
 from deniable.store import read_document
 from deniable.utility.knee import name_bound, tell_range
+
+BUILT_IN = {
+    "adult": "Adult: is a person's income above 50,000 dollars a year? 30,162 people of the US census of 1994 (UCI "
+    "Machine Learning Repository; Becker 1996)",
+    "mnist": "MNIST: which digit is on a picture? 60,000 handwritten digits (LeCun 1998)",
+}
+"""What was measured, on whose data. Each document holds the command that made it."""
+_PLACE = Path(__file__).parent / "measured"
+
+
+@cache
+def read_built_in(name: str) -> FrontierResult:
+    """The frontier of this name, one of `BUILT_IN`."""
+    return read_frontier(_PLACE / f"{name}.json")
 
 
 def read_frontier(path: Path | str) -> FrontierResult:

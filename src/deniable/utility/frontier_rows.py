@@ -29,8 +29,7 @@ from deniable.results.shared import Provenance
 from deniable.scores import PrivacyLoss, privacy_loss
 from deniable.utility.frontier_plan import FrontierPlan, release
 from deniable.utility.knee import find_knee
-from deniable.utility.measures import METRICS, Measures, measure_answer
-from deniable.utility.repeat_limits import limits_of_difference, limits_of_repeats
+from deniable.utility.measures import METRICS, Measures, limits_of_difference, limits_of_repeats, measure_answer
 from deniable.utility.units import Choice
 
 

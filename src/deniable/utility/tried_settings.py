@@ -10,7 +10,7 @@ from typing import Any
 
 from scipy.special import ndtr, ndtri
 
-from deniable.bounds.belief import belief_to_epsilon, epsilon_to_belief
+from deniable.bounds.risk_bounds import belief_to_epsilon, epsilon_to_belief
 from deniable.checks import one_of, positive, whole
 from deniable.mechanisms import Adjacency, Gaussian, Mechanism, Training
 from deniable.promises import SCORES, Promise

@@ -23,8 +23,7 @@ from deniable.results.explain_result import ChooseResult, CurvesResult, ExplainR
 from deniable.web import listed_runs, request_forms
 from deniable.web.answer_pool import Answers
 from deniable.web.guard import Guard
-from deniable.web.planner_answer import PlannerAnswer
-from deniable.web.promise_costs import Costs, read_chosen
+from deniable.web.promise_costs import Costs, PlannerAnswer, read_chosen
 from deniable.web.work import Answer, refusal
 
 STATIC = Path(__file__).parent / "static"

@@ -1,4 +1,4 @@
-"""What a promise costs, for the page: a frontier's levels in the promise's unit, what to expect at every bound."""
+"""Everything that the planner's page shows of one plan, and what its promise costs by a frontier."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ from deniable.promises import SCORES
 from deniable.report.stored_runs import places
 from deniable.report.words.frontier_words import MEASURES, sampling_note
 from deniable.results.base import Part, plain
-from deniable.results.explain_result import ExpectedPiece
+from deniable.results.explain_result import ChooseResult, CurvesResult, ExpectedPiece, ExplainResult
 from deniable.results.frontier_result import FrontierLevel, FrontierResult, Quality
 from deniable.results.reading import read_result
-from deniable.utility.built_in import BUILT_IN, read_built_in
-from deniable.utility.expected_quality import expect_everywhere, level_bounds
+from deniable.utility.expected_quality import BUILT_IN, expect_everywhere, level_bounds, read_built_in
 from deniable.utility.knee import name_bound, tell_range, tell_value
 
 RUN = "run:"
@@ -128,3 +127,32 @@ def _level(frontier: FrontierResult, level: FrontierLevel, bound: float | None) 
         next_high=found.next_high,
         told=tell_range(frontier.metric, found.next_low, found.next_high),
     )
+
+
+class PlannerAnswer(Part, frozen=True, kw_only=True):
+    """Everything the page shows of one plan."""
+
+    document: ExplainResult | ChooseResult
+    curves: CurvesResult
+    caution: str
+    """To be read first; empty where there is nothing."""
+    headline: str
+    warning: str
+    meaning: str
+    kept: str
+    engineering: str
+    signal: str
+    """The signal-to-noise ratio of a step; empty where it is not known."""
+    assessment: str
+    setting: str
+    figures: dict[str, str]
+    scores: tuple[tuple[str, str], ...]
+    demands: tuple[dict[str, str], ...]
+    analyses: tuple[dict[str, str], ...]
+    notes: tuple[str, ...]
+    command: str
+    python: str
+    opacus: str
+    """A training with Opacus; empty where the release is no such training."""
+    pytorch: str
+    """The same in plain PyTorch."""

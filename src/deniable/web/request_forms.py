@@ -12,15 +12,14 @@ from pydantic import BaseModel, ConfigDict, create_model
 from pydantic import Field as Limits
 
 from deniable.answers.batches import BATCHES, PERSON, REPLACEMENT, SAMPLINGS, SamplingKind
-from deniable.answers.deployments import compare_deployments
 from deniable.answers.glossary import GLOSSARY
 from deniable.answers.parse import COUNTED, LOCAL, RELEASES, SAMPLED
-from deniable.answers.strength import NAMES
+from deniable.answers.strength import NAMES, compare_deployments
 from deniable.answers.written import WRITTEN
 from deniable.fields import Field
 from deniable.promises import PARAMETERS, SCORES, SPELLINGS
 from deniable.results.base import plain
-from deniable.utility.built_in import BUILT_IN
+from deniable.utility.expected_quality import BUILT_IN
 
 Attributes = dict[str, Any]
 """Of a form: types and defaults by name, as `create_model` takes them."""

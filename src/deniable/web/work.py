@@ -32,9 +32,8 @@ from deniable.promises import Promise, resolve_spellings
 from deniable.results.base import encode
 from deniable.results.explain_result import AnswerInput, ChooseResult, CurvesResult, Demand, ExplainResult
 from deniable.web import exports
-from deniable.web.planner_answer import PlannerAnswer
-from deniable.web.promise_costs import find_costs
-from deniable.web.training_code import opacus_code, pytorch_code
+from deniable.web.exports import opacus_code, pytorch_code
+from deniable.web.promise_costs import PlannerAnswer, find_costs
 
 BUDGET = 2.0
 _TICKS = 20

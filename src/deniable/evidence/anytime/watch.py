@@ -21,7 +21,7 @@ from deniable.evidence.anytime.sequential import SLOPES, THRESHOLDS, Tally, hock
 from deniable.evidence.attack_scores import Floats
 from deniable.evidence.bound import Bound
 from deniable.evidence.estimators import MechanismCurve
-from deniable.evidence.played_trials import Trials
+from deniable.evidence.measured import Trials
 from deniable.formatting import at_least, at_most, count_of
 from deniable.mechanisms import ApproximateDP, Training
 from deniable.results.shared import Watched

@@ -21,11 +21,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from deniable.examination.diagnostics import around_the_steps, dependence, gradient, noise_spread, sampling, shape
-from deniable.examination.diagnostics.count_noise import count_noise
 from deniable.examination.diagnostics.explanations import Explanation, explanation, sum_is_clipped
-from deniable.examination.diagnostics.followed_noise import settle_by_followed_noise
-from deniable.examination.diagnostics.own_rules import settle_own_rule
-from deniable.examination.diagnostics.shortened import settle_shortened
+from deniable.examination.diagnostics.moving_norms import count_noise
+from deniable.examination.diagnostics.settled_causes import (
+    settle_by_followed_noise,
+    settle_own_rule,
+    settle_shortened,
+    settle_unmoved_norm,
+)
 from deniable.examination.diagnostics.single_records import CERTAIN, bare_noise
 from deniable.examination.diagnostics.trial_evidence import Diagnosis, Evidence
 from deniable.examination.diagnostics.unknown_sums import (
@@ -35,7 +38,6 @@ from deniable.examination.diagnostics.unknown_sums import (
     shown_by_twins,
     unknown_sum,
 )
-from deniable.examination.diagnostics.unmoved_norm import settle_unmoved_norm
 from deniable.examination.residuals import TrialStatistics
 from deniable.examination.twins.handed_twins import keeps_earlier_records
 

@@ -21,9 +21,9 @@ from deniable.examination.alternatives import (
     VALUES,
     VECTORS,
 )
+from deniable.examination.claim import Adaptive, Flat
 from deniable.examination.diagnostics.dependence import DEPENDS
 from deniable.examination.diagnostics.trial_evidence import Evidence
-from deniable.examination.recipe import Adaptive, Flat
 from deniable.examination.updates.post_processing import ACCUMULATED, WEIGHTS_ADDED, YIELDED_MEAN
 from deniable.mechanisms import Adjacency
 

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import fdtr
 
+from deniable.examination.claim import Adaptive
 from deniable.examination.diagnostics.p_values import any_of, chi_square, scale
 from deniable.examination.diagnostics.trial_evidence import Diagnosis, Evidence
-from deniable.examination.recipe import Adaptive
 from deniable.mechanisms import Adjacency, Gaussian, Mechanism, compose
 from deniable.scores import PrivacyLoss, privacy_loss
 

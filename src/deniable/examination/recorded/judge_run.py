@@ -14,8 +14,6 @@ import msgspec
 from deniable.checks import probability
 from deniable.examination.recorded.checks.accumulated_sums import accumulation_check
 from deniable.examination.recorded.checks.gradient_checks import gradient_check
-from deniable.examination.recorded.checks.inputs_check import inputs_check
-from deniable.examination.recorded.checks.left_out_check import left_out_check
 from deniable.examination.recorded.checks.move_checks import moves_check, rates_check
 from deniable.examination.recorded.checks.noise_along_gradients import along_check
 from deniable.examination.recorded.checks.noise_checks import (
@@ -31,7 +29,7 @@ from deniable.examination.recorded.checks.noise_power import tell_power, visible
 from deniable.examination.recorded.checks.norms_check import norms_check
 from deniable.examination.recorded.checks.number_checks import numbers_check
 from deniable.examination.recorded.checks.outcomes import AS_CLAIMED, LESS, OTHER, ROUNDING, UNKNOWN
-from deniable.examination.recorded.checks.public_checks import public_checks
+from deniable.examination.recorded.checks.outside_checks import inputs_check, left_out_check, public_checks
 from deniable.examination.recorded.checks.sampling_checks import divisor_check, sampling_check, steps_check
 from deniable.examination.recorded.checks.step_lengths import length_check
 from deniable.examination.recorded.run_record import RunRecord

@@ -4,14 +4,15 @@ Residual = applied sum - clipped sum = sum of (s_i - c_i) u_i + noise, where u_i
 gradient, c_i its clipped length and s_i the share that it really has. With all |s_i| <= C the sums form a convex set.
 The squared distance of what was applied from that set, within the space of the records' gradients, is at most that from
 the true sum, which is a chi-square with as many degrees as the space has dimensions. A longer one shows that some
-record's share is above C, whatever rule made it. Rules that are known are compared by one vector each.
+record's share is above C, whatever rule made it. Rules that are known are compared by one vector each. So are sums of
+gradients of a multiple of the loss, clipped then, or clipped at a multiple of the norm.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict, get_args
 
 import msgspec
 import numpy as np
@@ -203,3 +204,37 @@ def _centred_sum(gradients: RecordGradients, clip: float) -> Tensor:
     values = gradients.values - gradients.values.mean(0)
     factors: Tensor = (clip / values.norm(dim=1).clamp(min=1e-12)).clamp(max=1.0)
     return factors @ values
+
+
+Family = Literal["loss", "loss by size", "norm"]
+FAMILIES: tuple[Family, ...] = get_args(Family)
+"""Multiples of the loss; those over the batch's own size; multiples of the clipping norm."""
+MultipliedSum = tuple[float, float]
+"""The multiple whose sums are nearest to the applied ones, and by how much more than the clipped sums, in all steps, in
+variances of the noise."""
+_MULTIPLES = np.geomspace(1e-4, 1e2, 240)
+"""Each 6 % above the one before."""
+
+
+class MultipliedSums:
+    """What every multiple gains, over the steps so far."""
+
+    def __init__(self) -> None:
+        self._gains = np.zeros((len(FAMILIES), len(_MULTIPLES)))
+
+    def note(self, gradients: RecordGradients, residual: Tensor, clip: float, variance: float) -> None:
+        """Add a step; `residual` at the weights that are looked at."""
+        residual = gradients.held(residual)
+        limits, each = (clip / gradients.norms.clamp(min=1e-12)).double(), torch.tensor(_MULTIPLES)[:, None]
+        each = each.to(limits.device)
+        factors = [torch.minimum(each, limits), torch.minimum(each / max(1, len(limits)), limits)]
+        more = torch.cat([*factors, (each * limits).clamp(max=1.0)]) - gradients.clipped_factors(clip)
+        values = gradients.values.double()
+        along, squares = more @ (values @ residual.to(values)), ((more @ (values @ values.T)) * more).sum(1)
+        self._gains += (2 * along - squares).cpu().numpy().reshape(self._gains.shape) / variance
+
+    def found(self) -> tuple[MultipliedSum, ...]:
+        """Of each of `FAMILIES` the best one; nothing without steps."""
+        best = self._gains.argmax(1)
+        rows = zip(best, self._gains, strict=True)
+        return tuple((shorten(_MULTIPLES[at]), shorten(gains[at], 8)) for at, gains in rows) if best.any() else ()

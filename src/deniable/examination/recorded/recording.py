@@ -10,7 +10,7 @@ import msgspec
 
 from deniable.examination.recorded.draws import Overlaps
 from deniable.examination.recorded.initial_weights import InitialFinding
-from deniable.examination.recorded.multiplied_sums import MultipliedSum
+from deniable.examination.recorded.record_shares import MultipliedSum
 from deniable.examination.recorded.run_record import AbsentRecord, ExaminedStep, RunRecord
 from deniable.results.base import UnreadableError
 

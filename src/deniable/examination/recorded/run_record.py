@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 from deniable.examination.recorded.draws import Overlaps
 from deniable.examination.recorded.given_inputs import OtherInputs
 from deniable.examination.recorded.initial_weights import InitialFinding
-from deniable.examination.recorded.multiplied_sums import MultipliedSum
 from deniable.examination.recorded.number_counts import NumberCounts
-from deniable.examination.recorded.record_shares import RecordShares
+from deniable.examination.recorded.record_shares import MultipliedSum, RecordShares
 
 AbsentRecord = tuple[int, float, float]
 """The number of a record, and over the steps that did not draw it the sums of product and squared length, in variances

@@ -31,10 +31,9 @@ from deniable.examination.recorded.draws import Draws
 from deniable.examination.recorded.given_inputs import GivenInputs
 from deniable.examination.recorded.initial_weights import InitialFinding, what_weights_have
 from deniable.examination.recorded.left_out_batches import LeftOutBatches
-from deniable.examination.recorded.multiplied_sums import MultipliedSums
 from deniable.examination.recorded.number_counts import are_centred, count_numbers
 from deniable.examination.recorded.other_records import OtherRecords, mean_figures
-from deniable.examination.recorded.record_shares import RecordProducts, products_of_records, shorten
+from deniable.examination.recorded.record_shares import MultipliedSums, RecordProducts, products_of_records, shorten
 from deniable.examination.recorded.recording import Recording, RunEnd, RunStart, StepTaken
 from deniable.examination.recorded.run_record import (
     UNEXPLAINED_MOVE,

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from deniable.bounds.gaussian_bounds import noise_for_belief
+from deniable.bounds.textbook import noise_for_belief
 from deniable.campaigns.campaign import exchange_records
 from deniable.data import Dataset, load, most_dissimilar, split
 from deniable.experiments.d53.mnist_figures import TESTED

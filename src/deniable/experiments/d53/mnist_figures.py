@@ -9,8 +9,7 @@ from math import sqrt
 
 from matplotlib.figure import Figure
 
-from deniable.experiments.distributions import boxes
-from deniable.experiments.drawing import add_letters, legend, panels, table
+from deniable.experiments.drawing import add_letters, boxes, legend, panels, table
 from deniable.experiments.four_ways import (
     BELOW_CLIP,
     CASE_LABELS,

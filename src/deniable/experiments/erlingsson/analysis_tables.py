@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from msgspec.structs import asdict
 
-from deniable.bounds.advantage import least_epsilon_erlingsson
+from deniable.bounds.risk_bounds import least_epsilon_erlingsson
 from deniable.experiments.drawing import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, beside, legend, panels, table
 from deniable.experiments.erlingsson.attack_work import FPR, STAND_IN, TABLES, WORK, all_noises, attack_trainings
 from deniable.experiments.erlingsson.noise_figure import (
@@ -215,7 +215,7 @@ class RegionFigure(Part, frozen=True, kw_only=True):
 
 
 def _region(run: ItemRun) -> RegionFigure:
-    from deniable.campaigns.region import region
+    from deniable.campaigns.plot_data import region
 
     noises = all_noises()
     found = attack_trainings(run, noises)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from deniable.bounds import advanced_epsilon, classic_conversion, naive_epsilon, rdp_epsilon
-from deniable.bounds.gaussian_bounds import classic_epsilon
+from deniable.bounds.textbook import classic_epsilon
 from deniable.experiments.statements import Known
 from deniable.mechanisms import Adjacency, Gaussian, Mechanism
 from deniable.results.base import Part

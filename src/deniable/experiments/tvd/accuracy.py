@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from deniable.bounds import kl_tvd, rdp_epsilon
-from deniable.bounds.predictive import accuracy_from_dp, accuracy_from_tvd
+from deniable.bounds.risk_bounds import accuracy_from_dp, accuracy_from_tvd
 from deniable.experiments.drawing import add_letters, legend, panels
 from deniable.experiments.item import Item, ItemRun, Scale
 from deniable.experiments.statements import Claim, Ordered

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from deniable.bounds.advantage import least_fnr
+from deniable.bounds.risk_bounds import least_fnr
 from deniable.bounds.variation import gaussian_tvd
 from deniable.experiments.drawing import BLACK, BLUE, ORANGE, RED, legend, panels
 from deniable.experiments.item import Item, ItemRun

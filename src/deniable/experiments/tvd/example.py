@@ -7,8 +7,8 @@ from math import sqrt
 from matplotlib.figure import Figure
 
 from deniable.bounds import belief_to_epsilon
-from deniable.bounds.gaussian_bounds import classic_epsilon, classic_noise
-from deniable.bounds.predictive import accuracy_from_dp, accuracy_from_tvd
+from deniable.bounds.risk_bounds import accuracy_from_dp, accuracy_from_tvd
+from deniable.bounds.textbook import classic_epsilon, classic_noise
 from deniable.bounds.variation import gaussian_tvd, laplace_tvd
 from deniable.experiments.drawing import beside, table
 from deniable.experiments.item import Item, ItemRun

@@ -8,8 +8,13 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from deniable.bounds.advantage import advantage_at_fpr, advantage_at_fpr_from_tvd, least_fnr
-from deniable.bounds.predictive import ppv_from_dp, ppv_from_tvd
+from deniable.bounds.risk_bounds import (
+    advantage_at_fpr,
+    advantage_at_fpr_from_tvd,
+    least_fnr,
+    ppv_from_dp,
+    ppv_from_tvd,
+)
 from deniable.bounds.variation import gaussian_tvd
 from deniable.experiments.drawing import BLACK, add_letters, legend, panels
 from deniable.experiments.item import Item, ItemRun, Scale

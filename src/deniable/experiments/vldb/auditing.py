@@ -8,7 +8,7 @@ from math import expm1, log, sqrt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from deniable.bounds.gaussian_bounds import epsilon_to_advantage
+from deniable.bounds.textbook import epsilon_to_advantage
 from deniable.experiments.drawing import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, add_letters, legend, panels
 from deniable.experiments.four_ways import STAND_IN_NOTE, TRAINED_BOTH
 from deniable.experiments.game_summary import GameSummary

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from deniable.experiments.distributions import boxes
-from deniable.experiments.drawing import add_letters, panels
+from deniable.experiments.drawing import add_letters, boxes, panels
 from deniable.experiments.four_ways import (
     ALL_WORK,
     CASE_LABELS,

@@ -9,8 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from msgspec.structs import asdict
 
-from deniable.experiments.distributions import boxes
-from deniable.experiments.drawing import BLUE, RED, add_letters, legend, panels
+from deniable.experiments.drawing import BLUE, RED, add_letters, boxes, legend, panels
 from deniable.experiments.four_ways import (
     ALL_WORK,
     BELOW_CLIP,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 
 from deniable.bounds import belief_to_epsilon
-from deniable.bounds.gaussian_bounds import epsilon_to_advantage, noise_for_belief
+from deniable.bounds.textbook import epsilon_to_advantage, noise_for_belief
 from deniable.bounds.variation import gaussian_tvd
 from deniable.experiments.drawing import beside, table
 from deniable.experiments.item import Item, ItemRun

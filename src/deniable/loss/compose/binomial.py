@@ -1,4 +1,6 @@
-"""Two-valued losses, composed: randomized response, bare guarantees, and either on a Poisson sample.
+"""Two-valued losses, composed, alone and beside one other release.
+
+They are those of randomized response, of bare guarantees, and of either on a Poisson sample.
 
 Guarantee (Lemma B1). If j of n runs speak for P, the loss is L = j * high - (n - j) * low, and j is binomial: every
 answer is one sum of binomial probabilities times 1 or 1 - e^{k-L} (Jia 2023, Theorem 18; erratum 12). Each probability
@@ -6,25 +8,28 @@ is computed from its deviance (Loader 2000, "Fast and accurate computation of bi
 relative error grows with the distance from the mean only, not with n; what lies more than a window away from the mode,
 or from the first term, is less than e^-40 of the sum (Lemma B2: Bernstein's inequality; the probabilities are
 log-concave) and is in the error.
+
+Beside one other release: a sum over the lattice of what the other one alone would give (Lemma B3). Given the lattice's
+loss l, what remains is the other release: H(k) = E_P[H_other(k - L_lattice)], and the same of both tails. Every term is
+a closed form, taken at both ends of the round-off of its loss, so the result is as accurate as the terms, however faint
+the other release's noise is beside the lattice. Binomial losses less likely than e^-700 are left out.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import exp, expm1, floor, inf, log, log1p, sqrt
+from math import exp, expm1, floor, inf, isfinite, log, log1p, sqrt
 
 import numpy as np
 
-from deniable.loss.arrays import EPS, Floats
+from deniable.loss.arrays import EPS, Floats, log_mixture
 from deniable.loss.compose.binomial_terms import BinomialLaw, Terms
-from deniable.loss.functionals import STICK, Functional
-from deniable.loss.moments.elementary import log_mixture
 from deniable.loss.pairs.atoms import AtomStep
 from deniable.loss.pairs.gaussian import GaussianStep
 from deniable.loss.pairs.masses import MassStep
-from deniable.loss.pairs.pair import Pair
-from deniable.loss.pairs.step import Step
+from deniable.loss.pairs.pair import NULL_TAIL, STICK, TAIL, Functional, Pair
+from deniable.loss.pairs.step import ROUNDOFF, Step
 from deniable.loss.pairs.subsampled import SubsampledAdd, SubsampledRemove
 from deniable.upper import Upper, upper
 
@@ -221,3 +226,69 @@ class Binomial(Pair):
 def _none(probability: float, count: int) -> float:
     """That something of this probability never happens."""
     return 0.0 if probability == 1 else exp(count * log1p(-probability))
+
+
+MOST_RUNS = 10**5
+_FEW = 1e-300  # more than what is left out
+
+
+@dataclass(frozen=True)
+class Mixture(Pair):
+    """A lattice and one other step, independent of each other."""
+
+    lattice: Binomial
+    other: Step
+    method = "closed form"
+
+    def hockey_stick(self, k: float) -> Upper:
+        return self._plus_escape(self._expected_value(self.lattice.likely, self.lattice.finite, STICK, k))
+
+    def tail(self, t: float) -> Upper:
+        return self._plus_escape(self._expected_value(self.lattice.likely, self.lattice.finite, TAIL, t))
+
+    def null_tail(self, t: float) -> Upper:
+        lattice = self.lattice
+        return Upper.between(*self._expected_value(lattice.null_likely, lattice.null_finite, NULL_TAIL, t))
+
+    def _expected_value(self, terms: Terms, mass: float, functional: Functional, k: float) -> tuple[float, float]:
+        """Lower and upper end of the functional's expectation over finite lattice losses."""
+        losses, slips = self.lattice.losses(terms.successes), self.lattice.slips(terms.successes)
+        if isfinite(k):
+            slips = slips + ROUNDOFF * abs(k) + self.other.blur(k - losses)
+        reach = self.other.tails(k - losses - slips) if functional is STICK else 0.0
+        ends = [functional.on_step(self.other, k - losses + sign * slips) for sign in (1, -1)]
+        doubts = terms.doubts + 2 * ROUNDOFF
+        least = float((terms.masses * (ends[0] * (1 - doubts) - ROUNDOFF * reach)).sum())
+        most = float((terms.masses * (ends[1] * (1 + doubts) + ROUNDOFF * reach)).sum())
+        return mass * max(least, 0.0), min(mass * most + _FEW, 1.0)
+
+    def _plus_escape(self, ends: tuple[float, float]) -> Upper:
+        low, high = (self.lattice.escape * (1 + sign * ROUNDOFF) for sign in (-1, 1))
+        return Upper.between(min(1.0, ends[0] + low), min(1.0, ends[1] + high))
+
+    def reverse(self) -> Mixture:
+        return self._mirror
+
+    @cached_property
+    def _mirror(self) -> Mixture:
+        back = self.lattice.reverse(), self.other.reverse()
+        return self if back == (self.lattice, self.other) else Mixture(*back)
+
+    @property
+    def escape(self) -> float:
+        return self.lattice.escape + self.lattice.finite * self.other.escape
+
+    @property
+    def largest(self) -> float:
+        return inf if self.escape > 0 else self.largest_finite
+
+    @property
+    def largest_finite(self) -> float:
+        return self.lattice.largest_finite + self.other.largest_finite
+
+    @property
+    def scale(self) -> float:
+        return max(self.lattice.scale, self.other.scale)
+
+    def near(self, functional: Functional, level: float) -> tuple[float, float]:
+        return self.lattice.near(functional, level)

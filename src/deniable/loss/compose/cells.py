@@ -7,8 +7,7 @@ from math import exp, floor, inf, log, log1p
 
 import numpy as np
 
-from deniable.loss.arrays import EPS, Floats
-from deniable.loss.moments.elementary import log_mixture
+from deniable.loss.arrays import EPS, Floats, log_mixture
 from deniable.loss.pairs.atoms import AtomStep
 from deniable.loss.pairs.masses import MassStep
 from deniable.loss.pairs.step import Step

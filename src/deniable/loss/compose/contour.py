@@ -24,12 +24,11 @@ import numpy as np
 from deniable.effort import UnresolvedError, ends_in_time, still_affordable, use_reserve
 from deniable.loss.arrays import EPS
 from deniable.loss.compose.composed_pair import ComposedPair
-from deniable.loss.compose.cumulants import TINY, Composition, Saddle
+from deniable.loss.compose.cumulants import TINY, Composition, Saddle, find_level_saddle
 from deniable.loss.compose.grid import Grid
 from deniable.loss.compose.inversion import GOOD, Inversion, Known
 from deniable.loss.compose.largest_jump import bands
-from deniable.loss.compose.saddle import find_level_saddle
-from deniable.loss.functionals import NULL_TAIL, STICK, TAIL, Functional
+from deniable.loss.pairs.pair import NULL_TAIL, STICK, TAIL, Functional
 from deniable.search import falls_to
 from deniable.upper import Upper, upper
 

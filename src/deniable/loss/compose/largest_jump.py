@@ -19,9 +19,8 @@ from math import exp, isfinite
 
 import numpy as np
 
-from deniable.loss.arrays import EPS, Complexes, Floats
+from deniable.loss.arrays import EPS, Complexes, Floats, log1p
 from deniable.loss.compose.cumulants import Composition
-from deniable.loss.moments.elementary import log1p
 from deniable.loss.moments.nodes import seen_from
 from deniable.loss.pairs.step import Moments, Step
 

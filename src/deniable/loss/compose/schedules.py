@@ -35,8 +35,7 @@ from deniable.effort import UnresolvedError
 from deniable.loss.arrays import Complexes, Floats, Numbers, multiply
 from deniable.loss.moments.nodes import seen_from
 from deniable.loss.moments.step_stack import NEGLIGIBLE_NATS, StepStack
-from deniable.loss.pairs.gaussian import GaussianStep
-from deniable.loss.pairs.noise import MOST_BLURRED_MU
+from deniable.loss.pairs.gaussian import MOST_BLURRED_MU, GaussianStep
 from deniable.loss.pairs.step import Step
 from deniable.loss.pairs.subsampled import SubsampledAdd, SubsampledRemove
 from deniable.loss.pairs.subsampled_replace import SubsampledReplaceSum

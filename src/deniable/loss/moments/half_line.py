@@ -16,8 +16,7 @@ import numpy as np
 from numpy.polynomial.legendre import leggauss
 
 from deniable.effort import UnresolvedError, spend
-from deniable.loss.arrays import Floats, Numbers
-from deniable.loss.moments.elementary import log_mixture
+from deniable.loss.arrays import Floats, Numbers, log_mixture
 from deniable.loss.moments.laplace_density import rising_panels
 from deniable.loss.moments.nodes import NEGLIGIBLE_NATS
 

@@ -19,8 +19,7 @@ import numpy as np
 from numpy.polynomial.legendre import leggauss
 
 from deniable.effort import UnresolvedError
-from deniable.loss.arrays import Floats, Numbers
-from deniable.loss.moments.elementary import log_mixture
+from deniable.loss.arrays import Floats, Numbers, log_mixture
 from deniable.loss.moments.nodes import panel_rule
 
 _NODES, _WEIGHTS = leggauss(16)

@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.effort import UnresolvedError, spend
-from deniable.loss.arrays import Complexes, Floats
-from deniable.loss.moments.elementary import expm1, log1p, log_mixture
-from deniable.loss.moments.wave_sums import sum_waves
+from deniable.loss.arrays import Complexes, Floats, expm1, log1p, log_mixture
+from deniable.loss.moments.nodes import sum_waves
 
 _REACH_DEVIATIONS = (-14.0, 26.0)
 NEGLIGIBLE_NATS = 44.0  # below the largest mass; what is smaller does not matter

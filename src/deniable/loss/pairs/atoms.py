@@ -11,7 +11,7 @@ from operator import attrgetter
 import numpy as np
 
 from deniable.loss.arrays import Complexes, Floats
-from deniable.loss.functionals import Functional
+from deniable.loss.pairs.pair import Functional
 from deniable.loss.pairs.step import ROUNDOFF, Step
 from deniable.upper import Upper
 

@@ -12,9 +12,8 @@ from math import inf, log
 import numpy as np
 
 from deniable.effort import spend
-from deniable.loss.arrays import Complexes, Floats, multiply
-from deniable.loss.functionals import NULL_TAIL, STICK, TAIL, Functional
-from deniable.loss.moments.elementary import expm1, log1p
+from deniable.loss.arrays import Complexes, Floats, expm1, log1p, multiply
+from deniable.loss.pairs.pair import NULL_TAIL, STICK, TAIL, Functional
 from deniable.loss.pairs.step import Moments, Step
 
 _LARGE_NATS = 30.0  # moments up to e^30 are summed as differences from 1

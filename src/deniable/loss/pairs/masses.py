@@ -12,8 +12,8 @@ import numpy as np
 
 from deniable.checks import RefusedError
 from deniable.loss.arrays import EPS, Complexes, Floats
-from deniable.loss.functionals import TAIL, Functional
 from deniable.loss.moments.nodes import Nodes, log_moments, tilted_moments
+from deniable.loss.pairs.pair import TAIL, Functional
 from deniable.loss.pairs.step import Step
 from deniable.upper import Upper
 

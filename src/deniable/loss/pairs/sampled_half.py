@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.effort import UnresolvedError
-from deniable.loss.arrays import Floats, Numbers
-from deniable.loss.moments.damping import Jumps, NoiseLaw
-from deniable.loss.moments.elementary import log_mixture
+from deniable.loss.arrays import Floats, Numbers, log_mixture
+from deniable.loss.moments.analytic_noise import Jumps, NoiseLaw
 from deniable.loss.moments.half_line import DAMPED_LESS, half_line
 from deniable.loss.moments.nodes import NEGLIGIBLE_NATS, log_sums
-from deniable.loss.pairs.noise import FARTHEST_SIGMAS, lift, log_normal
+from deniable.loss.pairs.gaussian import FARTHEST_SIGMAS, lift, log_normal
 
 _RARE_NATS = 60.0  # e^-60 = 9e-27: chance of a part that no moment may come from
 _MOST_MU = 250.0  # in standard deviations of the noise: nodes grow with its square

@@ -1,9 +1,16 @@
-"""One run of a sampling other than Poisson's: its dominating pair, for the neighbours for which one is proved."""
+"""One run of a sampling other than Poisson's: its dominating pair, for the neighbours for which one is proved.
+
+Of a person with several records, the law of their number in a batch.
+
+"""
 
 from __future__ import annotations
 
-from math import sqrt
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import expm1, log, log1p, sqrt
 
+import numpy as np
 from scipy.special import betainc
 
 from deniable.checks import RefusedError, refuse
@@ -11,7 +18,6 @@ from deniable.loss.pairs.allocated import AllocatedRemove
 from deniable.loss.pairs.atoms import AtomStep
 from deniable.loss.pairs.blend import Blend
 from deniable.loss.pairs.gaussian import GaussianStep
-from deniable.loss.pairs.record_numbers import RecordNumbers, drawn_apart, drawn_together
 from deniable.loss.pairs.several_records import SeveralRemove
 from deniable.loss.pairs.step import Step
 from deniable.loss.pairs.subsampled import SubsampledRemove
@@ -28,6 +34,52 @@ from deniable.mechanisms import (
     Shuffled,
     TruncatedPoisson,
 )
+
+_LEFT_OUT_NATS = 690.0  # e^-690 = 2e-300: the chance of larger numbers that is left out (Lemma A7)
+_MOST_NUMBERS = 4000
+
+
+@dataclass(frozen=True)
+class RecordNumbers:
+    """The chance that there are any, and of each number from the first one on, ln of its weight over that before it."""
+
+    presence: float
+    first: int
+    last: int
+    log_ratio: Callable[[int], float]
+    """Of the weight of a number + 1 to that of the number."""
+
+    def shares(self) -> list[tuple[int, float]]:
+        """Numbers above 0 with their chances given that there are any."""
+        logs, top, number = [0.0], 0.0, self.first
+        while number < self.last and logs[-1] > top - _LEFT_OUT_NATS:
+            logs.append(logs[-1] + self.log_ratio(number))
+            top, number = max(top, logs[-1]), number + 1
+            if len(logs) > _MOST_NUMBERS:
+                raise RefusedError(f"more than {_MOST_NUMBERS} of a person's records may be in one batch")
+        weights = np.exp(np.array(logs) - top)
+        return [(self.first + place, float(w)) for place, w in enumerate(weights / weights.sum()) if w > 0]
+
+
+def drawn_apart(draws: int, rate: float) -> RecordNumbers:
+    """Each of so many draws finds one of them with this chance, independently: binomial."""
+    if rate >= 1:
+        return RecordNumbers(1.0, draws, draws, lambda _: 0.0)
+    odds = log(rate) - log1p(-rate)
+    presence = -expm1(draws * log1p(-rate))
+    return RecordNumbers(presence, 1, draws, lambda m: odds + log((draws - m) / (m + 1)))
+
+
+def drawn_together(records: int, own: int, batch: int) -> RecordNumbers:
+    """A batch without replacement of all records, so many of which are the person's own: hypergeometric."""
+    others = records - own
+    missing = sum(log1p(-batch / (records - place)) for place in range(own)) if batch <= others else 0.0
+    presence = -expm1(missing) if batch <= others else 1.0
+    first = max(1, batch - others)
+    return RecordNumbers(
+        presence, first, min(own, batch), lambda m: log((own - m) * (batch - m) / ((m + 1) * (others - batch + m + 1)))
+    )
+
 
 _MOST_RECORDS = 1000
 _MOST_SHIFT = 18.0  # in units of the noise's deviation, from which on allocation hides next to nothing

@@ -14,12 +14,10 @@ import numpy as np
 from scipy.special import gammaln, log_ndtr, ndtr, ndtri
 
 from deniable.effort import spend
-from deniable.loss.arrays import EPS, Complexes, Floats, Numbers
-from deniable.loss.moments.damping import Jumps, NoiseLaw
-from deniable.loss.moments.elementary import expm1
-from deniable.loss.moments.elementary import log1p as complex_log1p
-from deniable.loss.pairs.gaussian import GaussianStep
-from deniable.loss.pairs.noise import FARTHEST_SIGMAS, MOST_BLURRED_MU, REACH_SIGMAS, log_normal
+from deniable.loss.arrays import EPS, Complexes, Floats, Numbers, expm1
+from deniable.loss.arrays import log1p as complex_log1p
+from deniable.loss.moments.analytic_noise import Jumps, NoiseLaw
+from deniable.loss.pairs.gaussian import FARTHEST_SIGMAS, MOST_BLURRED_MU, REACH_SIGMAS, GaussianStep, log_normal
 from deniable.loss.pairs.step import Moments, Step
 from deniable.loss.pairs.subsampled import ReversedStep, SubsampledAdd, SubsampledRemove
 

@@ -16,8 +16,7 @@ import numpy as np
 
 from deniable.effort import spend
 from deniable.loss.arrays import Complexes, Floats
-from deniable.loss.functionals import NULL_TAIL, STICK, TAIL, Functional
-from deniable.loss.pairs.pair import Pair
+from deniable.loss.pairs.pair import NULL_TAIL, STICK, TAIL, Functional, Pair
 from deniable.upper import Upper
 
 ROUNDOFF = 2e-15  # relative error granted to a sum of a few special-function values

@@ -11,25 +11,24 @@ from math import inf, log, log1p
 
 import numpy as np
 
-from deniable.loss.arrays import EPS, Complexes, Floats, Numbers
-from deniable.loss.moments.damping import Jumps, NoiseLaw
-from deniable.loss.moments.elementary import log_mixture
+from deniable.loss.arrays import EPS, Complexes, Floats, Numbers, log_mixture
+from deniable.loss.moments.analytic_noise import Jumps, NoiseLaw
 from deniable.loss.moments.laplace_density import sampled_density
 from deniable.loss.moments.nodes import Nodes, log_moments, tilted_moments
 from deniable.loss.pairs.atoms import AtomStep
 from deniable.loss.pairs.bounded_range import BoundedRangeStep
-from deniable.loss.pairs.gaussian import GaussianStep
-from deniable.loss.pairs.laplace import LaplaceStep
-from deniable.loss.pairs.masses import MassStep
-from deniable.loss.pairs.noise import (
+from deniable.loss.pairs.gaussian import (
     FARTHEST_SIGMAS,
     MOST_BLURRED_MU,
     REACH_SIGMAS,
+    GaussianStep,
     jump_probability,
     jump_size,
     lift,
     log_normal,
 )
+from deniable.loss.pairs.laplace import LaplaceStep
+from deniable.loss.pairs.masses import MassStep
 from deniable.loss.pairs.step import Mirrored, Moments, Step
 
 

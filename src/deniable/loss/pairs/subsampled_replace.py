@@ -24,19 +24,25 @@ import numpy as np
 from scipy.special import log_ndtr, ndtr
 
 from deniable.checks import RefusedError
-from deniable.loss.arrays import EPS, Complexes, Floats, Numbers
-from deniable.loss.functionals import STICK, Functional
-from deniable.loss.moments.damping import Jumps, NoiseLaw
-from deniable.loss.moments.elementary import log_mixture
+from deniable.loss.arrays import EPS, Complexes, Floats, Numbers, log_mixture
+from deniable.loss.moments.analytic_noise import Jumps, NoiseLaw
 from deniable.loss.moments.laplace_density import mirror_measure, sampled_density
 from deniable.loss.moments.nodes import Nodes, log_moments, tilted_moments
 from deniable.loss.pairs.atoms import AtomStep
 from deniable.loss.pairs.blend import Blend
 from deniable.loss.pairs.bounded_range import BoundedRangeStep
-from deniable.loss.pairs.gaussian import GaussianStep
+from deniable.loss.pairs.gaussian import (
+    FARTHEST_SIGMAS,
+    MOST_BLURRED_MU,
+    GaussianStep,
+    jump_probability,
+    jump_size,
+    lift,
+    log_normal,
+)
 from deniable.loss.pairs.laplace import LaplaceStep
 from deniable.loss.pairs.masses import MassStep
-from deniable.loss.pairs.noise import FARTHEST_SIGMAS, MOST_BLURRED_MU, jump_probability, jump_size, lift, log_normal
+from deniable.loss.pairs.pair import STICK, Functional
 from deniable.loss.pairs.sampled_half import SampledHalf, are_known, join_halves
 from deniable.loss.pairs.step import ROUNDOFF, Moments, Step
 from deniable.loss.pairs.subsampled import SubsampledRemove

@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 
 from deniable.answers import rows, sentences
 from deniable.answers.curves import curves
-from deniable.answers.deployments import ComparedDeployment, compare_deployments
 from deniable.answers.describe import mechanism_in
+from deniable.answers.strength import ComparedDeployment, compare_deployments
 from deniable.formatting import percent_at_most
 from deniable.report.chapters.chapter import Chapter, Section, Table
 from deniable.report.law_table import law_of_answer

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from deniable.formatting import begin_sentence
 from deniable.report.chapters.chapter import Chapter, Section, Table
+from deniable.report.page_notes import rerun
 from deniable.report.pictures.comparison_pictures import attack_pictures
 from deniable.report.pictures.exposure_pictures import member_picture
 from deniable.report.pictures.scale_chart import attack_scale
-from deniable.report.rerun import rerun
 from deniable.report.stored_runs import ReportedRun, title
 from deniable.report.words.attack_words import (
     TONES,

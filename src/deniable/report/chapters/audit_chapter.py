@@ -1,4 +1,4 @@
-"""An audit's chapter: our own training or somebody else's, seen by the strongest observer."""
+"""The chapter of an audit, our own training or somebody else's, and of an exposure without a campaign."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from deniable.formatting import at_least, short
 from deniable.report.chapters.chapter import Chapter, Section, Table
 from deniable.report.decision import decide
 from deniable.report.law_table import law_of_audit
+from deniable.report.page_notes import rerun
 from deniable.report.pictures.epsilon_pictures import epsilon_picture, region_data, region_picture
 from deniable.report.pictures.exposure_pictures import exposure_picture
-from deniable.report.pictures.observer_pictures import course_pictures
+from deniable.report.pictures.observer_pictures import course_pictures, watch_picture
 from deniable.report.pictures.scale_chart import Aim, Row, ScaleChart, epsilon_axis, promise_scale, share_axis
-from deniable.report.pictures.watch_picture import watch_picture
 from deniable.report.report_tables import diagnostics, estimates, estimators, exposed_table, reach, scores
-from deniable.report.rerun import rerun
 from deniable.report.stored_runs import ReportedRun, title
 from deniable.report.words import verdict_words
+from deniable.report.words.amount_text import allowed_figure, figure
 from deniable.report.words.assumptions import audit_assumptions
 from deniable.report.words.final_model_words import FINAL_NOTE, final_head, final_rows, final_sentences
-from deniable.results.audit_result import AuditResult, ExposureSummary, FinalModel
+from deniable.results.audit_result import AuditResult, ExposureResult, ExposureSummary, FinalModel
 from deniable.results.shared import MeasuredLimits
 
 
@@ -173,3 +173,36 @@ def _exposure_part(found: ExposureSummary, possible: float) -> Section:
     spread = found.distribution
     pictures = () if spread is None else (exposure_picture(found, spread, possible),)
     return Section("Who is exposed", said, pictures, (exposed_table(found),))
+
+
+def exposure_chapter(run: ReportedRun) -> Chapter:
+    """Everything that is said and shown of an exposure."""
+    result = run.result
+    assert isinstance(result, ExposureResult)
+    given, found, possible = result.input, result.exposure, result.exact.advantage
+    worst = found.most_exposed[0].advantage
+    spread = found.distribution
+    return Chapter(
+        name=run.name,
+        title=title(run),
+        verdict=f"Advantage up to {figure(worst)}",
+        tone="open",
+        sure="",
+        promise=f"Noise {given.noise:.4g} x sensitivity, which allows an advantage of {allowed_figure(possible)} at "
+        "worst.",
+        measured=f"One training on {given.data} ({given.records:,} records), and what each record changes in it. No "
+        "trials were played, so there is no verdict on a claim.",
+        meaning=f"The strongest observer has an advantage of {figure(worst)} over the most exposed record, and of "
+        f"{figure(found.median_advantage)} over half of them at most.",
+        text=found.note,
+        cautions=(),
+        scale=None,
+        parts=(
+            Section(
+                "Who is exposed",
+                pictures=() if spread is None else (exposure_picture(found, spread, possible),),
+                tables=(exposed_table(found),),
+            ),
+        ),
+        finished=result.finished,
+    )

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from deniable.formatting import begin_sentence, count_of, times
 from deniable.report.chapters.chapter import Chapter, Section
+from deniable.report.page_notes import rerun
 from deniable.report.pictures.comparison_pictures import comparison_pictures
 from deniable.report.pictures.scale_chart import precision_scale
 from deniable.report.report_tables import levels, regions
-from deniable.report.rerun import rerun
 from deniable.report.stored_runs import ReportedRun, outcome, title
 from deniable.report.words.amount_text import share
 from deniable.report.words.assumptions import ADJACENCIES

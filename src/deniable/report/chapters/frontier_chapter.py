@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from deniable.formatting import as_given, at_most, begin_sentence, count_of, times
 from deniable.report.chapters.chapter import Chapter, Section, Table
+from deniable.report.page_notes import rerun
 from deniable.report.pictures.frontier_picture import frontier_pictures
-from deniable.report.rerun import rerun
 from deniable.report.stored_runs import ReportedRun, outcome, title
 from deniable.report.words import frontier_words as words
 from deniable.report.words.assumptions import ADJACENCIES

@@ -11,13 +11,12 @@ from deniable.formatting import as_given, count_of, percent_as_given, short
 from deniable.mechanisms import Training
 from deniable.report.chapters.chapter import Chapter, Section
 from deniable.report.decision import decide
+from deniable.report.page_notes import rerun
 from deniable.report.pictures.epsilon_pictures import epsilon_picture
-from deniable.report.pictures.observer_pictures import exact_curve, promised_line
+from deniable.report.pictures.observer_pictures import exact_curve, promised_line, watch_picture
 from deniable.report.pictures.picture import GREEN, INK, MUTED, RED, Data, Picture, axes, legend_above
 from deniable.report.pictures.scale_chart import Row, claim_scale, epsilon_axis
-from deniable.report.pictures.watch_picture import watch_picture
 from deniable.report.report_tables import achieved_table, estimators, lower_bound, reach
-from deniable.report.rerun import rerun
 from deniable.report.stored_runs import ReportedRun, title
 from deniable.report.words import verdict_words
 from deniable.results.verdict_result import BoundsOnEpsilon, VerdictInput, VerdictResult

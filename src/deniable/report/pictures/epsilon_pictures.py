@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from msgspec import structs
 
-from deniable.campaigns.region import region
+from deniable.campaigns.plot_data import region
 from deniable.formatting import at_least, at_most, short, told_apart
 from deniable.mechanisms import Training
 from deniable.report.pictures.picture import (

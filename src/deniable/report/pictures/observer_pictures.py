@@ -1,4 +1,7 @@
-"""What the observer saw and became sure of: final beliefs, their course, sensitivities, rates beside the possible."""
+"""What the observer saw and became sure of: final beliefs, their course, sensitivities, rates beside the possible.
+
+Also how the evidence against a claim went up and down while it was watched.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,9 @@ from collections.abc import Iterator
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from deniable.bounds.advantage import least_fnr
+from deniable.bounds.risk_bounds import least_fnr
 from deniable.formatting import percent_at_most
 from deniable.mechanisms import Adjacency, Training
 from deniable.report.pictures.picture import (
@@ -28,6 +31,7 @@ from deniable.report.pictures.picture import (
 from deniable.report.words.amount_text import figure, share
 from deniable.report.words.verdict_words import exceedance_text, whose_noise
 from deniable.results.audit_result import AuditResult, CourseResult, Roc
+from deniable.results.shared import Watched
 from deniable.scores import privacy_loss
 
 SIDES = (("d", "trained on D", BLUE), ("other", "trained on D'", ORANGE))
@@ -214,3 +218,32 @@ def _percent_axis(found: Axes, which: str) -> None:
 def _thinning_note(course: CourseResult) -> str:
     shown, every = len(course.steps), course.steps_in_all
     return f" {shown} of {every:,} steps are drawn." if shown < every else ""
+
+
+_LEAST, _MOST = 1e-3, 1e12
+"""Evidence below and above is drawn here: it says no more."""
+
+
+def watch_picture(watched: Watched | None) -> tuple[Picture, ...]:
+    """The picture, where there were looks enough for one."""
+    if watched is None or len(watched.looks) < 2:
+        return ()
+    needed = 1 / watched.risk
+    told = f"{watched.text} At {figure(needed)} (dashed) the claim is refuted; 1 says nothing for or against it."
+    data = {"trials": watched.looks, "evidence": watched.evidence, "needed": needed}
+    return (Picture("evidence-over-trials", "The evidence, trial by trial", told, told, data, _draw),)
+
+
+def _draw(data: Data) -> Figure:
+    drawing, found = axes("trials", "evidence against the claim")
+    evidence = [min(max(value, _LEAST), _MOST) for value in data["evidence"]]
+    found.plot(data["trials"], evidence, color=BLUE, label="evidence at every look")
+    label = f"refuted at {figure(data['needed'])}"
+    found.axhline(data["needed"], color=INK, linestyle="--", linewidth=1.2, label=label)
+    found.set_yscale("log")
+    found.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    found.set_ylim(min(0.1, *evidence) / 1.5, 3 * max(data["needed"], *evidence))
+    found.set_xlim(left=0)
+    found.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+    legend_above(found)
+    return drawing

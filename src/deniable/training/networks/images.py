@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from deniable.training.buffers import Buffers
+from deniable.training.kernels import Buffers
 from deniable.training.networks.layers import Layer, Weighted
 
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from deniable.training import columns
-from deniable.training.buffers import Buffers
+from deniable.training.kernels import Buffers
 from deniable.training.networks.listed import ListedInputs, list_inputs
 
 FEW_EXAMPLES = 8

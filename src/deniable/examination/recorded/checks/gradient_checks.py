@@ -10,14 +10,18 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from deniable.examination.diagnostics.p_values import any_of, normal
-from deniable.examination.recorded.checks.known_vectors import along_known, explained_share, is_rounding, together
-from deniable.examination.recorded.checks.largest_share import LargestShare
+from deniable.examination.recorded.checks.known_vectors import (
+    LargestShare,
+    along_known,
+    explained_share,
+    is_rounding,
+    together,
+)
 from deniable.examination.recorded.checks.noise_checks import NoiseSizes, own_size_check
 from deniable.examination.recorded.checks.outcomes import AS_CLAIMED, LESS, OTHER, UNKNOWN
 from deniable.examination.recorded.checks.step_lengths import step_sigmas
 from deniable.examination.recorded.checks.way_texts import LEFT_OUT, TEXTS_OF_WAYS, tell_multiple
-from deniable.examination.recorded.multiplied_sums import FAMILIES
-from deniable.examination.recorded.record_shares import WAYS_TO_SUM
+from deniable.examination.recorded.record_shares import FAMILIES, WAYS_TO_SUM
 from deniable.examination.recorded.run_record import (
     MOMENTUM,
     VECTORS,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from deniable.examination.recorded.checks.outcomes import LESS, OTHER
-from deniable.examination.recorded.multiplied_sums import Family
-from deniable.examination.recorded.record_shares import THRESHOLDS, WAYS_TO_SUM
+from deniable.examination.recorded.record_shares import THRESHOLDS, WAYS_TO_SUM, Family
 from deniable.results.run_result import Outcome
 
 LEFT_OUT = (

@@ -1,22 +1,30 @@
-"""Renyi DP: divergences of every order add under composition, then convert once to (epsilon, delta).
+"""Divergences that add under composition: Renyi DP, zero-concentrated DP, and Kullback-Leibler.
+
+Renyi divergences of every order add up, and convert once to (epsilon, delta).
 
 Zero-concentrated DP bounds those of all orders at once, by rho * order. For Gaussian steps rho = steps / (2 noise^2).
 It knows nothing of sampling (Erlingsson 2019, Section 4: "weaker bounds that ignore how sampling affects the privacy
 bounds"), which is why it is far from the truth for DP-SGD.
+
+The Kullback-Leibler divergence bounds total variation (Jia 2023, Section 2.4, Theorem 7).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from math import exp, log, sqrt
+from math import exp, expm1, log, sqrt, tanh
 
 import numpy as np
 
-from deniable.bounds.numeric import InapplicableError, gaussian_rho, log_excess
-from deniable.bounds.runs import base, gaussian_noise, pure_epsilon, runs, runs_between, sampling
-from deniable.bounds.sampled import sampled_gaussian_renyi
-from deniable.bounds.tuning import Tuning
+from deniable.bounds.numeric import (
+    InapplicableError,
+    gaussian_rho,
+    log_excess,
+    sampled_gaussian_kl,
+    sampled_gaussian_renyi,
+)
+from deniable.bounds.runs import Tuning, base, gaussian_noise, pure_epsilon, runs, runs_between, sampling
 from deniable.checks import positive, probability
 from deniable.mechanisms import Adjacency, Laplace, Mechanism, RandomizedResponse, named_adjacency
 
@@ -166,3 +174,39 @@ def _step_rho(mechanism: Mechanism) -> float:
     if epsilon is None:
         raise InapplicableError(f"zcdp: {mechanism} has no finite rho; use naive or advanced composition")
     return epsilon**2 / 2
+
+
+def kl_to_tvd(divergence: float) -> float:
+    """min(sqrt(KL/2), sqrt(1 - e^-KL)): Pinsker's and Bretagnolle-Huber's bounds on total variation.
+
+    Jia 2023 (Theorem 7) changes from one to the other at KL = 2; the smaller of the two is always valid (erratum 14).
+    """
+    positive("divergence", divergence, zero=True)
+    return min(sqrt(divergence / 2), sqrt(-expm1(-divergence)))
+
+
+def kl_tvd(mechanism: Mechanism, adjacency: Adjacency | str | None = None) -> float:
+    """Jia 2023, Theorem 7: total variation (membership advantage) of the release is at most this."""
+    return kl_to_tvd(kl_divergence(mechanism, adjacency))
+
+
+def kl_divergence(mechanism: Mechanism, adjacency: Adjacency | str | None = None) -> float:
+    """Sum over the runs of the larger KL divergence of the two directions (Jia 2023, Definition 4)."""
+    kind = named_adjacency(mechanism, adjacency)
+    return sum(steps * _step_kl(part, kind) for part, steps in runs_between(mechanism, kind))
+
+
+def _step_kl(mechanism: Mechanism, adjacency: Adjacency) -> float:
+    rate = sampling(mechanism)
+    noise = gaussian_noise(mechanism)
+    if noise is not None:
+        return gaussian_rho(noise) if rate == 1 else max(sampled_gaussian_kl(noise, rate, adjacency))
+    match base(mechanism):
+        case Laplace(scale) if rate == 1:
+            return float(np.exp(log_excess(-1 / scale)))
+        case RandomizedResponse(epsilon, categories) if rate == 1:
+            return epsilon * -expm1(-epsilon) / (1 + (categories - 1) * exp(-epsilon))
+    epsilon_of_pure = pure_epsilon(mechanism)
+    if epsilon_of_pure is None:
+        raise InapplicableError(f"kl: {mechanism} may have infinite KL divergence; use naive or advanced composition")
+    return epsilon_of_pure * tanh(epsilon_of_pure / 2)

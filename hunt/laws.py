@@ -343,10 +343,10 @@ def _panels(base: Base, panels: int) -> _Panels:  # noqa: PLR0911 (a table of ki
 
 def mixed(rate: float, loss: Floats) -> Floats:
     """ln(1 - rate + rate e^loss) without overflow, exact for small rates and small losses."""
+    if rate in (0, 1):
+        return rate * loss
     with np.errstate(over="ignore"):
         small = np.log1p(np.maximum(rate * np.expm1(np.minimum(loss, 30.0)), -1.0))
-    if rate == 1:
-        return loss
     return np.where(loss < 30.0, small, np.logaddexp(log1p(-rate), log(rate) + loss))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from math import exp, expm1, inf, log1p, sqrt
 
 import numpy as np
@@ -395,3 +396,12 @@ def test_losses_far_beyond_a_faint_gaussian():
     """k / mu overflowed with a warning."""
     release = dn.compose(dn.RandomizedResponse(1e6).composed(2), G(1e15).composed(9), G(1e15).subsampled(0.1))
     assert PL(release, "zero-out").pair.tail(1e300) == 0
+
+
+def test_a_cut_batch_that_keeps_nobody_to_all_numbers_needs_no_warning() -> None:
+    """Whoever is drawn into a batch that is cut stays with a probability that underflows to 0."""
+    release = G(2.0).subsampled(dn.TruncatedPoisson(rate=1e-5, cap=64, records=100)).composed(30)
+    uncut = G(2.0).subsampled(1e-5).composed(30)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert PL(release, "zero-out").advantage() == pytest.approx(PL(uncut, "zero-out").advantage(), rel=1e-9)

@@ -1,4 +1,4 @@
-"""How the named analyses read a mechanism: its single runs, what is sampled, what is pure DP; and their free parameters.
+"""How the named analyses read a mechanism (its single runs, what is sampled, what is pure DP); their free parameters.
 
 Every value of a free parameter proves a bound; the best are searched for.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import expm1, log, log1p, sqrt
+from sys import float_info
 
 import numpy as np
 from scipy.special import betainc
@@ -174,7 +175,8 @@ def _truncated_poisson(mu: float, sampling: TruncatedPoisson, adjacency: Adjacen
     if cut == 0:
         return plain
     kept = float(betainc(cap + 1, records - cap, rate)) * cap / (records * cut)
-    pushed = SubsampledReplaceSum((2 if replaced else 4) * mu, min(kept, 1 - 1e-16))
+    kept = min(max(kept, float_info.min), 1 - 1e-16)  # rounded up where it underflows
+    pushed = SubsampledReplaceSum((2 if replaced else 4) * mu, kept)
     return Blend(((cut, pushed), (1 - cut, plain))) if cut < 1 else pushed
 
 

@@ -53,7 +53,7 @@ def test_where_nothing_is_sampled_there_are_no_bands():
 def test_one_line_and_many_bands_agree(k, functional):
     """Where both serve, neither leaves what the other allows."""
     both = pair(0.5722, 2.094e-4, 6560, "add-remove").reverse() if k == 0 else pair(0.7, 0.002, 3000, "add-remove")
-    one, one_error = both._at_once(functional, k)
+    one, one_error = both._whole.value(functional, k)
     many, many_error = both._by_bands(functional, k)
     assert abs(one - many) <= one_error + many_error + 1e-15 * one
     assert many_error <= 1e-7 * many
@@ -86,7 +86,7 @@ def test_one_line_and_many_bands_agree_wherever_both_serve(step, log_steps, func
     k = widths * both.scale
     assume(both.least < k < both.largest_finite and not (functional is STICK and k < 0))
     try:
-        (one, one_error), (many, many_error) = both._at_once(functional, k), both._by_bands(functional, k)
+        (one, one_error), (many, many_error) = both._whole.value(functional, k), both._by_bands(functional, k)
     except UnresolvedError:
         reject()
     assert abs(one - many) <= one_error + many_error + 1e-15 * abs(one)

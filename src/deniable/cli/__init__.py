@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -31,7 +31,7 @@ from deniable.cli import (
     verdict_command,
     workers,
 )
-from deniable.cli.common import Stopped, signals_raised
+from deniable.cli.common import Stopped, patience, signals_raised
 
 if TYPE_CHECKING:
     from deniable.results.explain_result import ChooseResult, ExplainResult
@@ -89,7 +89,9 @@ def explain(json: options.Json = False, **texts: Any) -> None:
 
     with _refusals():
         mechanism, given = parse_release(options.read(texts), texts["adjacency"])
-    _print(lambda: explain_input(mechanism, given), json)
+    with patience():
+        found = explain_input(mechanism, given)
+    _print(found, json)
 
 
 @app.command(epilog=_CHOOSE_EXAMPLES)
@@ -101,7 +103,9 @@ def choose(frontier: options.Frontier = None, json: options.Json = False, **text
 
     with _refusals():
         asked = parse_choice(options.read(texts), texts["adjacency"], texts["mechanism"])
-        _print(lambda: _with_expectation(choose_input(*asked), frontier), json)
+        with patience():
+            found = _with_expectation(choose_input(*asked), frontier)
+    _print(found, json)
 
 
 def _with_expectation(found: ChooseResult, frontier: str | None) -> ChooseResult:
@@ -149,17 +153,13 @@ def _refusals() -> Iterator[None]:
         raise typer.TyperException(options.refusal_text(refused)) from refused
 
 
-def _print(work: Callable[[], ExplainResult], as_json: bool) -> None:
-    from deniable.cli.common import patience
-
-    with patience():
-        result = work()
+def _print(found: ExplainResult, as_json: bool) -> None:
     if as_json:
-        typer.echo(result.to_json())
+        typer.echo(found.to_json())
         return
     from deniable.cli.show.show_answer import show
 
-    show(result)
+    show(found)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -16,7 +16,7 @@ proved, where they are, in docs/theory/contour.md.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from math import exp, expm1, inf, log, log1p, sqrt
 
 import numpy as np
@@ -121,7 +121,7 @@ class Contour(ComposedPair):
         """The best that line integrals tell, within the question's effort; nothing but the ceiling at worst."""
         best = 0.0, ceiling
         negligible = min(_WORTH_ONE_LINE, _BESIDE * matters[0]) if matters[0] else _WORTH_ONE_LINE
-        for way in (self._at_once, self._by_bands):
+        for way in (partial(self._whole.value, enough=_NEGLIGIBLE), self._by_bands):
             try:
                 found = way(functional, k)
             except UnresolvedError:
@@ -148,9 +148,6 @@ class Contour(ComposedPair):
     @cached_property
     def _bands(self) -> list[Inversion]:
         return [Inversion(band, _FAINT_NATS) for band in bands(self.composition)]
-
-    def _at_once(self, functional: Functional, k: float) -> Known:
-        return self._whole.value(functional, k, enough=_NEGLIGIBLE)
 
     def _by_bands(self, functional: Functional, k: float) -> Known:
         """Sum over the bands: those that cannot matter are bounded, those that hardly do need no line of their own.

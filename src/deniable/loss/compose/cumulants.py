@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import copysign, exp, inf, isfinite, log, log1p, pi, sqrt
@@ -198,19 +199,15 @@ class Composition:
         """The same at every point: much cheaper than one by one."""
         new = [c for c in dict.fromkeys(points) if c not in self._saddles]
         if new:
-            for c, value, slope, bend in zip(new, *self._tilted_moments(np.array(new)).tolist(), strict=True):
+            found = np.full((3, len(new)), inf)
+            with np.errstate(invalid="ignore", over="ignore"), suppress(UnresolvedError):
+                found = self.tilted_moments(np.array(new))
+            for c, value, slope, bend in zip(new, *found.tolist(), strict=True):
                 if max(abs(value), abs(slope), abs(bend)) < inf:
                     self._saddles[c] = Saddle(c, value, slope, max(bend, 1e-300))
                 else:  # or not numbers
                     self._saddles[c] = Saddle(c, inf, copysign(inf, c - 0.5), 1.0)
         return [self._saddles[c] for c in points]
-
-    def _tilted_moments(self, c: Floats) -> Floats:
-        with np.errstate(invalid="ignore", over="ignore"):
-            try:
-                return self.tilted_moments(c)
-            except UnresolvedError:
-                return np.full((3, c.size), inf)
 
     def tilted_moments(self, c: Floats) -> Floats:
         """K, K' and K'' (rows) at every c."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shutil
 import subprocess
@@ -236,3 +237,28 @@ def test_names_are_listed_by_packages_alone() -> None:
     inner = (path for path in house.rglob("*.py") if path.name != "__init__.py" and path.parent != house)
     listed = [str(path.relative_to(house)) for path in inner if re.search(r"^__all__", path.read_text(), re.MULTILINE)]
     assert listed == ["promises/table.py"]  # `import deniable` offers what it lists
+
+
+MAPPED = [file.parent for file in sorted((ROOT / "src").rglob("__init__.py")) if ") | " in file.read_text()]
+
+
+@pytest.mark.parametrize("room", MAPPED, ids=lambda room: room.name)
+def test_a_room_is_mapped_as_it_is(room: Path) -> None:
+    """The last paragraph of its docstring names every file and folder of the room, and nothing else."""
+    document = ast.get_docstring(ast.parse((room / "__init__.py").read_text())) or ""
+    named = set(re.findall(r"\w+", re.sub(r"\([^()]*(\([^()]*\))?[^()]*\)", "", document.rpartition("\n\n")[2])))
+    inside = {file.stem for file in room.glob("*.py")} | {file.parent.name for file in room.glob("*/*.*")}
+    assert named == inside - {"__init__", "__pycache__"}
+
+
+def test_every_file_that_is_named_is_there() -> None:
+    """Of Python, in docstrings, comments, pages and kernels; a page on a choice may tell of what was rejected."""
+    files = {file.name for file in own_files()} | {"script.py", "mine.py", "nowhere.py", "sitecustomize.py"}
+    gone = {
+        (str(file.relative_to(ROOT)), name)
+        for file in own_files()
+        if file.suffix in {".py", ".c", ".h", ".md"} and file.parts[-2] not in {"results", "decisions", "tests"}
+        for name in re.findall(r"(?<![\w./*{<-])(?:src/deniable/|[a-z_]+/)*([a-z_]+\.py)\b", file.read_text())
+        if name not in files and "tests" not in file.parts
+    }
+    assert not gone

@@ -7,9 +7,9 @@ by themselves), `LossThreshold` (one number a record), `Quantile` (that number a
 `Shadow` (the outputs, and models of its own), `WhiteBox` (loss, output, label, gradients, and half of the truth),
 `ShadowAttack` (each record against models trained with and without it: LiRA, RMIA and their Bayesian kin).
 
-membership (the protocol) | model_observation (what is read off a model) | threshold, quantile, shadow, whitebox, blind
-| shadow_recipes (how shadows are trained), shadow_models (what is kept of them), shadow_scores (pure functions of
-arrays), shadow_attacks (the protocol again).
+membership (the protocol) | model_observation (what is read off a model) | threshold, quantile, whitebox (attacks
+without shadows) | shadow_recipes (how shadows are trained), shadow_models (what is kept of them), shadow_scores (pure
+functions of arrays), shadow_attacks (the protocol again).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a person looks at: the trade-off curve and the observer's beliefs, as points to draw.
 
-Drawn, not promised: right to about a pixel (plot_tails.py), quickly enough to follow a slider. Numbers to rely on
+Drawn, not promised: right to about a pixel (rough_pairs.py), quickly enough to follow a slider. Numbers to rely on
 are those of `explain`.
 """
 

@@ -46,7 +46,7 @@ def runs_between(mechanism: Mechanism, adjacency: Adjacency) -> list[tuple[Mecha
     """`runs`, for an analysis that heeds sampling.
 
     Raises `InapplicableError` where sampling under `replace` has no proved form: the law of the release without the
-    record is needed beside those with either record, and only additive noise tells it (see `sampled`).
+    record is needed beside those with either record, and only additive noise tells it (see `numeric`).
     """
     found = runs(mechanism)
     for part, _ in found:

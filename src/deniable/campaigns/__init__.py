@@ -1,6 +1,6 @@
 """Campaigns of our own trainings: the strongest observer against them, and what its trials say.
 
-setup (data, D and the training) | campaign (neighbours, trials, disk) |
-plot_data (what pictures show of them) | region (the region of privacy) | audit (`deniable.audit`) | exposure,
-exposure_result (who is exposed) | provenance, progress.
+campaign (data, D and the training; neighbours, trials, disk) | audit (`deniable.audit`), score_verdict
+(`deniable.verdict`), look (`deniable status`) | plot_data (what pictures show) | exposure, exposure_result (who is
+exposed) | final_model, linear_loss (what hiding the steps buys) | provenance, progress.
 """

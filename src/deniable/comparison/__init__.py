@@ -1,7 +1,8 @@
 """Local against central privacy: what an attacker achieves and what accuracy is left (Bernau 2021b).
 
-comparison_plan (data, levels, attack) | play (train, attack, keep on disk) | repeat_measures (means, spread, bounds) |
-recommendation (words) | compare_levels (`compare` and its result) | own_model (`attack`, on a model of one's own).
+comparison_plan (data, levels, attack) | play (train, attack, keep on disk), trained | repeat_measures (means, spread,
+bounds) | recommendation (words) | compare_levels (`compare` and its result) | own_model, attack_plan, attack_measures,
+confidence_table (`attack`, on a model of one's own).
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """Where the blocks of a campaign are played: on processes of this machine, unless told otherwise.
 
 A block's result depends on the campaign's settings and the block's number alone, so that every engine gives the same
-bytes. protocol, choice (what an engine is; which one is asked for) | local, processes (a pool on this machine) |
-cluster (Ray) | beside, claims (one of many processes that share a directory) | campaign (plays what a store lacks, and
-ends when the answer is certain) | planned, worker, slurm, merge (workers for a planned campaign) | players, status (who
-plays, and how far it is).
+bytes.
+
+protocol, choice (what an engine is; which one is asked for) | local (a pool on this machine) | cluster (Ray) | beside
+(one of many processes that share a directory) | blocks (plays what a store lacks, and ends when the answer is certain)
+| planned, worker, slurm, merge (workers for a planned campaign) | players, status (who plays, and how far it is).
 """
 
 from deniable.engines.beside import Shared, open_store, resume_store

@@ -76,7 +76,7 @@ class Region:
         probability("delta", self.delta)
 
     def strength(self, fpr: Floats, fnr: Floats) -> Floats:
-        """deniable.bounds.least_epsilon_from_rates for arrays, without its floor at 0."""
+        """deniable.bounds.risk_bounds.least_epsilon_from_rates for arrays, without its floor at 0."""
         with np.errstate(divide="ignore", invalid="ignore"):
             steep, flat = (np.log((1 - self.delta - a).clip(0)) - np.log(b) for a, b in ((fnr, fpr), (fpr, fnr)))
         return np.asarray(np.fmax(np.fmax(steep, flat), -inf))
@@ -98,7 +98,7 @@ class AdvantageBound:
         probability("delta", self.delta)
 
     def strength(self, fpr: Floats, fnr: Floats) -> Floats:
-        """deniable.bounds.least_epsilon_erlingsson for arrays; 1 - advantage is FPR + FNR."""
+        """deniable.bounds.risk_bounds.least_epsilon_erlingsson for arrays; 1 - advantage is FPR + FNR."""
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(1 - self.delta) - np.log(fpr + fnr))
 

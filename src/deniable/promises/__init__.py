@@ -1,8 +1,8 @@
 """What can be promised, asked and claimed about a release.
 
 `table` has one class a score; calibration, command line, page, sentences, report and documents read it: a new score is
-a class there and a method of `PrivacyLoss`. `parameters` says at what scores are asked, `read_promise` finds the
-promise in what people gave.
+a class there and a method of `PrivacyLoss`. `promise` says what all have in common, and at what scores are asked;
+`read_promise` finds the promise in what people gave.
 """
 
 from __future__ import annotations

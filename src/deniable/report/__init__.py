@@ -1,9 +1,11 @@
 """Runs -> one page for the people who decide, and pictures; everything is drawn from the runs' documents.
 
-stored_runs (what is read, and refused) | words/, report_tables, law_table, rerun (what is said) | decision,
-impact_assessment, privacy_card (for those who decide) | pictures (what is shown) | chapters (one for each kind of
-result) | page (one HTML file), pdf, show_result (how a result shows itself in Python). Drawing is
-imported when something is drawn, so that listing runs is quick.
+Drawing is imported when something is drawn, so that listing runs is quick.
+
+stored_runs, under_way (what is read, and refused) | words, report_tables, law_table, page_notes (what is said) |
+decision, impact_assessment, privacy_card (for those who decide) | pictures (what is shown) | chapters (one for each
+kind of result) | page (one HTML file), templates, pdf, plain_document (Markdown and .docx), show_result (how a result
+shows itself in Python), mlflow_log.
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@ closing, and the lock ends with the process however that ends.
 
 The file is a row of records (`records`): number -1 holds the settings, number n holds block n: the settings' SHA-256
 and the arrays. A campaign's answer (audit.json and its like) lies beside the blocks, with a checksum of its own
-(`documents`). `store` makes a campaign of them; `shared` and `shared_store` are for processes that share a directory.
+(`documents`). `store` makes a campaign of them; `shared_blocks` and `shared_store` are for processes that share
+a directory.
 """
 
 from deniable.store.documents import canonical, read_document, replace_file, verify_document, write_document

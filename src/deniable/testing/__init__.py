@@ -1,9 +1,10 @@
 """Privacy tests: run a training once, watch it, and tell whether it does what it claims, and in which line not.
 
-check_training (one run, a budget, the verdict; needs torch) | watched_code (where the training draws and steps) |
-cause_lines (which of these lines decides a part of the claim) | budget | findings (a result as failures for people) |
-sarif (the same for code scanners) | own_script. The pytest plugin is `pytest_deniable`, beside this package; the
-command is `deniable examine`.
+The pytest plugin is `pytest_deniable`, beside this package; the command is `deniable examine`.
+
+check_training (one run, a budget, the verdict; needs torch) | cause_lines (where the training draws and steps, and
+which of these lines decides a part of the claim) | findings (a result as failures, for people and for code scanners) |
+own_script (a function that is named on the command line).
 """
 
 from deniable.testing.check_training import read_seconds

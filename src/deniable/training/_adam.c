@@ -1,4 +1,4 @@
-/* One step of Adam in one pass over memory; torch needs eight. See optimizers.py. */
+/* One step of Adam in one pass over memory; torch needs eight. See ensemble.py. */
 
 #include "_adam.h"
 

@@ -1,5 +1,5 @@
 /* Steps of many models of one dense network, each on batches of its own records, without clipping or noise: shadow
-   models; see dense_epochs.py.
+   models; see subset_models.py.
 
    A model takes all its steps before the next one begins, so that its weights and moments stay in the second cache.
    Weights are turned, (inputs, width), and widths are multiples of eight: vectors are over units, and a record's zeros

@@ -1,5 +1,5 @@
 /* One step of many private trainings of a small dense network, on one batch for all of them: draw it, sum clipped
-   gradients, add noise, update; see networks/narrow_steps.py. From torch the same calls take as long as their work. */
+   gradients, add noise, update; see together.py. From torch the same calls take as long as their work. */
 
 #include <math.h>
 

@@ -17,7 +17,7 @@ block of a campaign, kept on disk as it finishes.
 promise does not cover the choice; `public` searches on other data; `accounted` runs a random number of times, keeps the
 best (Papernot 2022) and pays for it with more noise.
 
-parts (the data) | tried_settings (grid and promises) | measures (how good) | frontier_plan | units | repeat_limits,
-knee, frontier_rows (what follows from it) | find_frontier (`dn.frontier`) | expected_quality (a row for `choose`) |
-built_in (two frontiers that come with the package).
+parts (the data), local_records (perturbed ones) | tried_settings (grid and promises) | measures (how good, and limits
+over repeats) | frontier_plan | units | knee, frontier_rows (what follows from it) | find_frontier (`dn.frontier`) |
+expected_quality (a row for `choose`; two frontiers that come with the package), measured.
 """

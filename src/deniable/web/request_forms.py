@@ -11,12 +11,13 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, create_model
 from pydantic import Field as Limits
 
-from deniable.answers.batches import BATCHES, PERSON, REPLACEMENT, SAMPLINGS, SamplingKind
+from deniable.answers.batches import BATCHES, PERSON, POISSON, REPLACEMENT, SAMPLINGS, SamplingKind
 from deniable.answers.glossary import GLOSSARY
-from deniable.answers.parse import COUNTED, LOCAL, RELEASES, SAMPLED
+from deniable.answers.parse import COUNTED, LOCAL, MECHANISMS, RELEASES, SAMPLED
 from deniable.answers.strength import NAMES, compare_deployments
 from deniable.answers.written import WRITTEN
 from deniable.fields import Field
+from deniable.formats.opacus_history import OPACUS_SAMPLINGS
 from deniable.promises import PARAMETERS, SCORES, SPELLINGS
 from deniable.results.base import plain
 from deniable.utility.expected_quality import BUILT_IN
@@ -54,7 +55,7 @@ _ADJACENCY: Attributes = {
 }
 _BATCHES: Attributes = {
     "sampling": (
-        Literal["poisson", "allocation", "shuffled", "fixed", "truncated", "cyclic", "unknown"] | None,
+        Literal[tuple(dict.fromkeys((POISSON, *SAMPLINGS, *OPACUS_SAMPLINGS)))] | None,
         Limits(None, description="How batches are drawn. Default poisson; unknown goes with opacus alone."),
     ),
     REPLACEMENT: (bool | None, Limits(None, description="Of batches of a fixed size: a record may be drawn again.")),
@@ -65,7 +66,7 @@ _DOCUMENTS: Attributes = {
 """In the body of a request alone."""
 _MECHANISM: Attributes = {
     "mechanism": (
-        Literal["gaussian", "laplace", "randomized-response"] | None,
+        Literal[MECHANISMS] | None,
         Limits(None, description="A training with Gaussian noise (default), or a local mechanism in its place."),
     )
 }

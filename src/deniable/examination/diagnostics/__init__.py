@@ -8,10 +8,10 @@ A failed diagnostic says that the training is another one, not that it is less p
 in place of the claim (explanations), by twin trainings that show one record's share without noise (unknown_sums), and
 by the noise's scale relative to that share.
 
-p_values | trial_evidence (all trials) | noise_spread, shape, dependence, sampling, gradient, count_noise,
-around_the_steps (the diagnostics) | own_rules, shortened, unmoved_norm, followed_noise (unknown ones that are safe, or
-cannot be told) | candidates, explanations, moving_norms (which other gradient fits) | unknown_sums (what an unknown
-gradient does to privacy) | single_records (the noise under it).
+p_values | trial_evidence (all trials) | noise_spread, shape, dependence, sampling, gradient, around_the_steps (the
+diagnostics) | settled_causes (unknown ones that are safe, or cannot be told) | candidates, explanations, moving_norms
+(which other gradient fits) | unknown_sums (what an unknown gradient does to privacy) | single_records (the noise under
+it).
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """One ordinary run, watched: what was applied is recomputed in some of its steps, and judged against the claim.
 
-watch_run (the watcher around any torch optimizer), of stepped_optimizer (divisor, clipping norms) and used_batches
-(which records a step uses) | framework_callbacks (the watcher for Lightning and Hugging Face) | batch_gradients (the
-clipped sum of a batch, recomputed) | weight_moves (the optimizer played again on a few weights) | recording (lines on
-disk while the run goes on), run_record (all that is kept: statistics) | judge_run (checks, causes, verdict),
-step_lengths (steps that are not recomputed), noise_power (what would have been seen).
+watch_run (the watcher around any torch optimizer), stepped_optimizer (divisor, clipping norms), used_batches (which
+records a step uses), left_out_batches | framework_callbacks (the watcher for Lightning and Hugging Face) |
+batch_gradients, step_products, record_shares, other_records (what is recomputed in a step), given_inputs (what the
+model is given), initial_weights, class_counts, number_counts, draws (what is counted) | weight_moves (the optimizer
+played again on a few weights) | recording (lines on disk while the run goes on), run_record (all that is kept:
+statistics) | checks (one part of the claim each), judge_run (checks, causes, verdict).
 """
 
 from deniable.examination.recorded.judge_run import CONFIDENCE_OF_A_RUN, judge_run

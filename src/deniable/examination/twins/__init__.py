@@ -14,8 +14,8 @@ A record is exchanged for another one of the data set, so that twins have equall
 a further twin: numbers that depend on how many records there are differ there.
 
 twin_run (one training) | twin_differences (what differs between two, in words) | probes (one record's share) |
-provoking_records (with longer and shorter gradients) | idle_records (that may change nothing) | shifted_noise (what is
-done with noisy sums) | twins (which trainings are compared).
+provoking_records (with longer and shorter gradients) | idle_records (that may change nothing) | shifted_noise,
+handed_twins (what is done with noisy sums, with handed gradients) | twins (which trainings are compared).
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ and moving c past a pole only adds its residue, so three families of lines give 
 have the same form with one pole (Lemma C1). Cost does not depend on the number of steps.
 
 Where rare large losses stand apart from many small ones no single line serves: there the composition is taken apart by
-its largest jump (largest_jump.py) and each part has a line of its own. The errors are explained in line_integral.py and
+its largest jump (largest_jump.py) and each part has a line of its own. The errors are explained in inversion.py and
 proved, where they are, in docs/theory/contour.md.
 """
 

@@ -1,6 +1,7 @@
 """A composition taken apart by its largest jump, so that each part has a saddle where its own losses are.
 
-With M_j the steps' law damped to jumps below some size y_j (damping.py), y_1 < y_2 < ..., a composition of n steps is
+With M_j the steps' law damped to jumps below some size y_j (analytic_noise.py), y_1 < y_2 < ..., a composition of n
+steps is
 
     M^n = M_1^n + (M_2^n - M_1^n) + (M_3^n - M_2^n) + ...
 

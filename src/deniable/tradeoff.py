@@ -84,6 +84,18 @@ def ranks(values: ArrayLike) -> Floats:
     return np.where(np.isnan(values), np.nan, (np.cumsum(counts) - (counts - 1) / 2)[places])
 
 
+def roc_areas(scores: Floats, positive: NDArray[np.bool_]) -> Floats:
+    """Areas under the ROC curves of rows of scores, by the rank sum (Mann and Whitney): ties count half.
+
+    nan where all records are of one kind.
+    """
+    yes, no = int(positive.sum()), int((~positive).sum())
+    if not yes or not no:
+        return np.full(len(scores), np.nan)
+    sums = np.apply_along_axis(ranks, 1, scores)[:, positive].sum(1)
+    return np.asarray((sums - yes * (yes + 1) / 2) / (yes * no))
+
+
 def rank_correlation(first: ArrayLike, second: ArrayLike) -> float | None:
     """Spearman's; None where either does not vary."""
     if np.ptp(first) == 0 or np.ptp(second) == 0:

@@ -12,7 +12,10 @@ from scipy.special import expit
 from scipy.stats import norm, t
 
 from deniable.adversaries.shadow_scores import (
+    MOST_SIMULATED,
+    OFFLINE_SLOPE,
     RULES,
+    SLOPES,
     _moments,
     _own_variance,
     _pool,
@@ -152,10 +155,35 @@ def test_rmia_equals_its_twin(offline: bool) -> None:
         within, without = (expit(part).mean() for part in split(shadows, inside, 0, record))
         usual = (1.3 * without + 0.7) / 2 if offline else (within + without) / 2
         ratio.append(expit(target[0, record]) / usual)
-    assert np.exp(rmia(target, shadows, inside, offline=offline)) == pytest.approx(ratio)
+    assert np.exp(rmia(target, shadows, inside, offline=offline, slope=0.3)) == pytest.approx(ratio)
     others = np.arange(20, 40)
     share = [np.mean([own / ratio[z] >= 1.2 for z in others]) for own in ratio]
-    assert rmia(target, shadows, inside, offline=offline, population=others, gamma=1.2) == pytest.approx(share)
+    found = rmia(target, shadows, inside, offline=offline, slope=0.3, population=others, gamma=1.2)
+    assert found == pytest.approx(share)
+
+
+def test_offline_rmia_takes_the_slope_that_tells_its_own_shadows_apart_best() -> None:
+    """Naive twin: each of the first shadows once as the target, judged by the shadows without each record."""
+    target, shadows, inside, _ = confidences(5, shadows=10, records=400, lead=2.0)
+    areas = []
+    for slope in SLOPES:
+        found = []
+        for place in range(MOST_SIMULATED):
+            rest, member = np.delete(shadows, place, axis=0), np.delete(inside, place, axis=0)
+            usual = [((1 + slope) * expit(rest[~member[:, z], 0, z]).mean() + 1 - slope) / 2 for z in range(400)]
+            found.append(auc(expit(shadows[place, 0]) / usual, inside[place]))
+        areas.append(np.mean(found))
+    assert max(areas) > areas[3] + 0.01  # the usual .3 would be weaker
+    best = rmia(target, shadows, inside, offline=True, slope=float(SLOPES[np.argmax(areas)]))
+    assert rmia(target, shadows, inside, offline=True) == pytest.approx(best)
+
+
+def test_where_no_shadow_had_a_record_the_slope_is_the_usual_one() -> None:
+    target, shadows, _, _ = confidences(6)
+    nobody = np.zeros((len(shadows), target.shape[1]), dtype=bool)
+    assert rmia(target, shadows, nobody, offline=True) == pytest.approx(
+        rmia(target, shadows, nobody, offline=True, slope=OFFLINE_SLOPE)
+    )
 
 
 @given(st.integers(0, 10**6))

@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, gammaln, log_expit, log_ndtr, polygamma, psi, stdtr
 
 from deniable.checks import probability
+from deniable.tradeoff import roc_areas
 
 Floats = NDArray[np.float64]
 LEAST_VARIANCE = 1e-12
@@ -39,7 +40,12 @@ GAIN_DEGREE = 3
 MOST_FREEDOM = 1e6
 """Of the variances' prior, in degrees of freedom: all variances are one."""
 OFFLINE_SLOPE = 0.3
-"""Zarifzadeh 2024's a: with the record, the probability of its label is about a p + 1 - a, p the one without it."""
+"""Zarifzadeh 2024's a: with the record, the probability of its label is about a p + 1 - a, p the one without it.
+
+This one where no shadow can take the target's place, else the best of `SLOPES`."""
+SLOPES = np.linspace(0, 1, 11)
+MOST_SIMULATED = 8
+"""Shadows that take the target's place to choose a slope."""
 
 
 class Confidences(NamedTuple):
@@ -198,7 +204,7 @@ def rmia(
     inside: ArrayLike,
     *,
     offline: bool = False,
-    slope: float = OFFLINE_SLOPE,
+    slope: float | None = None,
     population: NDArray[np.integer] | None = None,
     gamma: float = 1.0,
 ) -> Floats:
@@ -206,18 +212,49 @@ def rmia(
 
     Zarifzadeh 2024's score is the share of a `population` of other records z with ``ratio(x) / ratio(z) >= gamma``: a
     non-decreasing function of ratio(x), so it orders records as the ratio does, with ties. With `population` (places of
-    records) that share is returned. Offline, ``p = ((1 + a) p_out + 1 - a) / 2`` with a the `slope`.
+    records) that share is returned. Offline, ``p = ((1 + a) p_out + 1 - a) / 2`` with a the `slope`; None chooses it by
+    the shadows alone (`_best_slope`).
     """
     given = read_confidences(target, shadows, inside, offline=offline)
-    probability("slope", slope)
     made = expit(given.shadows)
     without = _moments(made, ~given.inside).mean
-    usual = ((1 + slope) * without + 1 - slope) / 2 if offline else (_moments(made, given.inside).mean + without) / 2
-    ratio = np.asarray((log_expit(given.target) - np.log(np.maximum(usual, np.finfo(float).tiny))).mean(0))
+    if offline:
+        usual = _between(without, _best_slope(given) if slope is None else probability("slope", slope))
+    else:
+        usual = (_moments(made, given.inside).mean + without) / 2
+    ratio = _log_ratio(given.target, usual)
     if population is None:
         return ratio
     others = np.sort(ratio[population] + np.log(gamma))
     return np.asarray(np.searchsorted(others, ratio, side="right") / len(others))
+
+
+def _between(without: Floats, slope: float) -> Floats:
+    """The mean of p with a record and without it, from that without it."""
+    return ((1 + slope) * without + 1 - slope) / 2
+
+
+def _log_ratio(asked: Floats, usual: Floats) -> Floats:
+    """ln of p(label | asked model) / p(label), the mean over queries."""
+    return np.asarray((log_expit(asked) - np.log(np.maximum(usual, np.finfo(float).tiny))).mean(0))
+
+
+def _best_slope(given: Confidences) -> float:
+    """The slope with which some shadows, each once in the target's place, are told apart best by the others (AUC).
+
+    The target's own records are not asked for, only which ones its shadows had.
+    """
+    made, outside = expit(given.shadows), ~given.inside
+    total, number = (made * outside[:, None]).sum(0), outside.sum(0)
+    areas = np.zeros(SLOPES.size)
+    for place, member in enumerate(given.inside[:MOST_SIMULATED]):
+        left = number - outside[place]
+        asked = left > 0
+        if 0 < member[asked].sum() < asked.sum():
+            without = (total - made[place] * outside[place])[:, asked] / left[asked]
+            ratios = [_log_ratio(given.shadows[place][:, asked], _between(without, slope)) for slope in SLOPES]
+            areas += roc_areas(np.stack(ratios), member[asked])
+    return float(SLOPES[areas.argmax()]) if areas.any() else OFFLINE_SLOPE
 
 
 def bayes(target: ArrayLike, shadows: ArrayLike, inside: ArrayLike, *, offline: bool = False) -> Floats:

@@ -13,7 +13,7 @@ from scipy.special import stdtrit
 
 from deniable.results.frontier_result import LOWER_IS_BETTER, Repeated
 from deniable.results.shared import Ends
-from deniable.tradeoff import ranks
+from deniable.tradeoff import roc_areas
 from deniable.training.together import TrainedTogether
 from deniable.utility.parts import Parts
 
@@ -143,21 +143,12 @@ def _by_part(values: Floats, part: NDArray[np.int64], count: int) -> Floats:
 def _areas(outputs: NDArray[np.float32], labels: NDArray[np.int64]) -> Floats:
     """Area under the ROC curve; of several classes the mean of each, by its softmax, against all others."""
     if outputs.shape[2] == 2:
-        return _area((outputs[:, :, 1] - outputs[:, :, 0]).astype(np.float64), labels == 1)
+        return roc_areas((outputs[:, :, 1] - outputs[:, :, 0]).astype(np.float64), labels == 1)
     shifted = outputs - outputs.max(2, keepdims=True)
     shares = np.exp(shifted) / np.exp(shifted).sum(2, keepdims=True)
     there = [number for number in range(outputs.shape[2]) if 0 < np.count_nonzero(labels == number) < len(labels)]
-    areas = [_area(shares[:, :, number].astype(np.float64), labels == number) for number in there]
+    areas = [roc_areas(shares[:, :, number].astype(np.float64), labels == number) for number in there]
     return np.mean(areas, axis=0) if areas else np.full(len(outputs), np.nan)
-
-
-def _area(scores: Floats, positive: NDArray[np.bool_]) -> Floats:
-    """By the rank sum (Mann and Whitney): ties count half."""
-    yes, no = int(positive.sum()), int((~positive).sum())
-    if not yes or not no:
-        return np.full(len(scores), np.nan)
-    sums = np.apply_along_axis(ranks, 1, scores)[:, positive].sum(1)
-    return np.asarray((sums - yes * (yes + 1) / 2) / (yes * no))
 
 
 def limits_of_repeats(values: ArrayLike, confidence: float, low: float = -inf, high: float = inf) -> Repeated:

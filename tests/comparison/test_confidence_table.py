@@ -85,6 +85,12 @@ def test_the_command_line_judges_a_table(tmp_path: Path, capsys: pytest.CaptureF
         ("member,target\n1,2\n0,1\n", "lacks shadow_1"),
         ("target,shadow_1,inside_1\n1,2,1\n", "lacks member"),
         ("member,target,shadow_1,inside_1\n1,2,3,2\n0,1,2,0\n", "must be 0 or 1"),
+        ("member,target,shadow_1,inside_1\n1,2,3,1\n0,1,2,0\n", "at least 4 shadows, it holds 1"),
+        (
+            "member,target,shadow_1,inside_1,shadow_2,inside_2,shadow_3,inside_3,shadow_4,inside_4\n"
+            "1,.9,.8,1,.7,0,.8,1,.5,0\n0,.4,.3,0,.4,1,.3,0,.6,1\n",
+            "holds probabilities",
+        ),
     ],
 )
 def test_bad_tables_are_refused(tmp_path: Path, text: str, said: str) -> None:

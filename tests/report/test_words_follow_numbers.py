@@ -245,6 +245,7 @@ def test_an_attack_that_may_be_chance_is_not_said_to_be(epsilon: float) -> None:
         average_precision_interval=Some(low=0.115, high=1.0),
         epsilon_lower_bound=Some(value=epsilon),
         input=Some(repeats=1),
+        attacks=(),
     )
     said = attack_words.meaning(figures)  # type: ignore[arg-type]
     assert "0.990, limits 0.115 to 1.000; guessing has 0.5" in said

@@ -99,11 +99,31 @@ def test_limits_of_one_division_are_not_those_of_the_mean(
         average_precision_interval=Some(low=ends[0], high=ends[1]),
         epsilon_lower_bound=Some(value=epsilon),
         input=Some(repeats=repeats),
+        attacks=(),
     )
     said = attack_words.meaning(document)
     assert (f"0.700, the mean of {repeats} times; limits of the first {ends[0]:.3f} to" in said) == (repeats > 1)
     assert ("worse than guessing" in said) == (ends[1] < 0.5 and epsilon == 0)
     assert ("cannot tell this attack from guessing" in said) == (ends == (0.4, 0.6) and epsilon == 0)
+
+
+@pytest.mark.parametrize(("value", "high", "asked"), [(0.405, 0.45, True), (0.47, 0.49, False), (0.52, 0.56, False)])
+def test_exchanged_files_are_asked_about(value: float, high: float, asked: bool) -> None:
+    """LiRA's AUC of .405 stood beside "cannot tell this attack from guessing": the two files were exchanged."""
+    document: Any = Some(
+        blind=None,
+        average_precision=Some(mean=0.5),
+        average_precision_interval=Some(low=0.4, high=0.6),
+        epsilon_lower_bound=Some(value=0),
+        input=Some(repeats=1),
+        attacks=(
+            Some(name="threshold", auc=Some(value=0.5, high=0.6)),
+            Some(name="lira", auc=Some(value=value, high=high)),
+        ),
+    )
+    said = attack_words.meaning(document)
+    assert ("Were members and others exchanged?" in said) == asked
+    assert ("AUC 0.405, at most 0.450" in said) == asked
 
 
 @pytest.mark.parametrize("gap", [0.3, -0.2])

@@ -148,6 +148,9 @@ class OwnRecipe:
             train = partial(self.function, pool.take(np.flatnonzero(row)), own)
             with one_thread():
                 model = call_user_code("the training of a shadow model", train)
+            if not isinstance(model, nn.Module) and not hasattr(model, "predict"):
+                found = type(model).__name__
+                raise ValueError(f"the training of a shadow model must return the trained model, it returned {found}")
             yield model
 
 

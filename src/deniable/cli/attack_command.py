@@ -284,7 +284,7 @@ def _side_by_side(document: AttackResult) -> Any:
     for name in ("", "AUC", "TPR at 0.1 %", "TPR at 1 %", "advantage", "epsilon >="):
         table.add_column(name, justify="left" if not name else "right", overflow="fold", no_wrap=bool(name))
     for row in side_by_side(document):
-        table.add_row(row[0], *map(_over_limits, row[1:]))
+        table.add_row(row[0].replace("-", " "), *map(_over_limits, row[1:]))
     return table
 
 

@@ -20,6 +20,9 @@ from deniable.data import Dataset, load
 from deniable.data.table_reader import first_row
 from deniable.results.attack_result import ShadowsUsed
 
+LEAST_SHADOWS = 4
+"""As many as are trained at least: fewer tell nothing of a record's spread."""
+
 
 @dataclass(frozen=True)
 class ConfidenceTable:
@@ -73,6 +76,13 @@ def read_confidence_table(path: Path | str) -> ConfidenceTable:
     inside = values[:, [names.index(name) for name in needed[1 + len(shadows) :]]].T
     if not np.isin(inside, (0, 1)).all():
         raise ValueError(f"inside_1, ... of {place} must be 0 or 1")
+    if len(shadows) < LEAST_SHADOWS:
+        raise ValueError(f"{place} must hold at least {LEAST_SHADOWS} shadows, it holds {len(shadows)}: train more")
+    if ((values >= 0) & (values <= 1)).all():
+        raise ValueError(
+            f"{place} holds probabilities, all from 0 to 1: give ln(p / (1 - p)) of each as the confidence, "
+            "or of a regression minus the logarithm of the squared error"
+        )
     members, others = (table.take(np.flatnonzero(table.labels == member)) for member in (1, 0))
     target, made = values[:, names.index("target")], values[:, [names.index(name) for name in shadows]].T
     return ConfidenceTable(target, made, inside.astype(bool), members, others, table.sha256)

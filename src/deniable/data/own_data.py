@@ -60,7 +60,10 @@ def _whole_labels(name: str, labels: NDArray[Any], records: int) -> NDArray[np.i
     if labels.shape != (records,):
         raise ValueError(f"the labels of {name} must be one a record, {records} in all, got shape {labels.shape}")
     if labels.dtype.kind not in "biuf" or not np.all(np.isfinite(labels) & (labels >= 0) & (labels == labels // 1)):
-        raise ValueError(f"the labels of {name} must be whole numbers >= 0 (0, 1, ...): number the classes first")
+        raise ValueError(
+            f"the labels of {name} must be whole numbers >= 0 (0, 1, ...): "
+            "number the classes first, name the labels' column, or call it a regression"
+        )
     return labels.astype(np.int64)
 
 
@@ -101,7 +104,9 @@ def call_user_code(name: str, code: Callable[[], T]) -> T:
 
 def import_function(reference: str) -> Callable[..., Any]:
     """The function named `module:function`; modules of the current folder are found too, also by worker processes."""
-    module, _, attribute = reference.partition(":")
+    module, colon, attribute = reference.partition(":")
+    if not (module and colon and attribute):
+        raise ValueError(f"{reference}: a function is named as module:function, for example mine:{module or 'network'}")
     here = str(Path.cwd())
     sys.path.insert(0, here)
     try:

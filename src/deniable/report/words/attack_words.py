@@ -38,9 +38,10 @@ def meaning(document: AttackResult) -> str:
     precision = _precision(document)
     worse = limits.high < 0.5
     nothing = (
-        f"The attack does worse than guessing on these records ({precision}): its scores point the wrong way"
+        f"The attack does worse than guessing on these records ({precision}): its scores point the wrong way; were "
+        "members and others exchanged?"
         if worse
-        else f"These records cannot tell this attack from guessing ({precision})"
+        else f"{_turned_scores(document)}These records cannot tell this attack from guessing ({precision})"
     )
     return {
         "cannot be told": "Whether the model gives away who was in its training data cannot be told from these "
@@ -51,6 +52,15 @@ def meaning(document: AttackResult) -> str:
         f"prove an epsilon of at least {epsilon}, though precision alone ({precision}) does not tell it from guessing.",
         "nothing shown": f"{nothing}. More records, or a stronger attack, may show more.",
     }[outcome(document)]
+
+
+def _turned_scores(document: AttackResult) -> str:
+    """A question where an attack's scores clearly point the wrong way, by twice their limits; else nothing."""
+    worst = min(document.attacks, key=lambda row: row.auc.high, default=None)
+    if worst is None or 2 * worst.auc.high - worst.auc.value >= 0.5:
+        return ""
+    name, figures = ATTACKS.get(worst.name, worst.name), f"AUC {worst.auc.value:.3f}, at most {worst.auc.high:.3f}"
+    return f"Were members and others exchanged? The scores of the {name} attack point the wrong way ({figures}). "
 
 
 def _precision(document: AttackResult) -> str:

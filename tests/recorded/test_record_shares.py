@@ -14,8 +14,8 @@ from deniable.examination.recorded.record_shares import (
     RecordGradients,
     RecordShares,
     fit_shares,
-    products_of_norms,
 )
+from deniable.examination.recorded.ways_to_sum import products_of_norms
 
 RECORDS, NUMBERS, CLIP, SIGMA = 12, 80, 0.5, 0.5
 

@@ -301,7 +301,7 @@ class ClippedAfterNoise(Run):
         (OppositeNoise, "the same noise with the opposite sign .*a cosine of -1"),
         (NoiseAfterAdam, "gradients are carried over from step to step .*an optimizer before the noise"),
         (SumsNotCleared, "the step before is added once more in 8 of 24 steps"),
-        (NormWithoutHead, "the norm that clips leaves out 2.weight"),
+        (NormWithoutHead, "the norm that clips leaves out or underestimates 2.weight"),
         (RateByAccuracy, "learning rate follows the accuracy on all records"),
         (Shuffled, "passes over shuffled records"),
         (MeanOfBatch, "clipped sum is divided by the batch's own size before its noise"),

@@ -131,11 +131,12 @@ def recompute_sums(
         [torch.zeros_like(_at(p.detach(), at)) for p, at in zip(parameters, chosen, strict=True)]
         for _ in range(2 + len(CLIPPINGS))
     )
-    longest, losses, right, single, lengths = 0.0, 0.0, 0.0, list[Tensor](), list[Tensor]()
+    longest, right, losses, single, lengths = 0.0, 0.0, list[Tensor](), list[Tensor](), list[Tensor]()
     held = RecordGradients.places_of(sum(part.numel() for part in clean), len(items))
     with _without_hooks(model) as plain:
-        for found, loss_sum, right_sum in _gradients(plain, items, record_loss):
-            losses, right = losses + loss_sum, right + right_sum
+        for found, some_losses, right_sum in _gradients(plain, items, record_loss):
+            right += right_sum
+            losses.append(some_losses)
             norms = torch.stack([g.flatten(1).norm(dim=1) for g in found])
             factors = [_clip_factors(norms, clip), *_other_factors(norms, clip)]
             parts = [g if at is None else g.flatten(1)[:, at.to(g.device)] for g, at in zip(found, chosen, strict=True)]
@@ -151,8 +152,10 @@ def recompute_sums(
     values = torch.cat(single) if single else clean[0].new_zeros(0, numbers)
     norms = torch.cat(lengths, dim=1) if lengths else clean[0].new_zeros(len(parameters), 0)
     vectors = tuple(place for place, p in enumerate(parameters) if p.dim() == 1)
-    gradients = RecordGradients(values, held, norms.norm(dim=0), norms, vectors)
-    return BatchSums(clean, whole, dict(zip(CLIPPINGS, others, strict=True)), longest, losses, right, gradients)
+    each_loss = torch.cat(losses) if losses else torch.zeros(0)
+    gradients = RecordGradients(values, held, norms.norm(dim=0), norms, vectors, each_loss)
+    loss_sum = float(each_loss.double().sum())
+    return BatchSums(clean, whole, dict(zip(CLIPPINGS, others, strict=True)), longest, loss_sum, right, gradients)
 
 
 def _clip_factors(norms: Tensor, clip: float | Sequence[float]) -> Tensor:
@@ -174,10 +177,12 @@ def _at(values: Tensor, places: Tensor | None) -> Tensor:
     return values if places is None else values.flatten()[places.to(values.device)]
 
 
-def _gradients(model: nn.Module, items: Sequence[Any], loss: RecordLoss) -> Iterator[tuple[list[Tensor], float, float]]:
+def _gradients(
+    model: nn.Module, items: Sequence[Any], loss: RecordLoss
+) -> Iterator[tuple[list[Tensor], Tensor, float]]:
     """Of a few records at a time, (records, ...) for each parameter: together where memory and the model allow it.
 
-    Also the sum of their losses, and how many of their classes the model names.
+    Also their losses, and how many of their classes the model names.
     """
     size = _NUMBERS_AT_ONCE // max(1, sum(p.numel() for p in model.parameters() if p.requires_grad))
     for start in range(0, len(items), max(1, size)):
@@ -189,7 +194,7 @@ def _gradients(model: nn.Module, items: Sequence[Any], loss: RecordLoss) -> Iter
             except (RuntimeError, NotImplementedError):  # code that vmap cannot follow, or records of different shapes
                 loss.together = False
         found, values, right = zip(*(_plain_gradient(model, item, loss) for item in some), strict=True)
-        yield [torch.stack(parts) for parts in zip(*found, strict=True)], sum(values), sum(right)
+        yield [torch.stack(parts) for parts in zip(*found, strict=True)], torch.tensor(values), sum(right)
 
 
 def _plain_gradient(model: nn.Module, item: Any, loss: RecordLoss) -> tuple[list[Tensor], float, float]:
@@ -204,7 +209,7 @@ def _plain_gradient(model: nn.Module, item: Any, loss: RecordLoss) -> tuple[list
     return each, float(value.detach()), float(right)
 
 
-def _gradients_together(model: nn.Module, items: Sequence[Any], loss: RecordLoss) -> tuple[list[Tensor], float, float]:
+def _gradients_together(model: nn.Module, items: Sequence[Any], loss: RecordLoss) -> tuple[list[Tensor], Tensor, float]:
     """Of all these records in one pass (`torch.func`)."""
     owner = _WithLoss(model, loss)
     values = {name: p.detach() for name, p in owner.named_parameters() if p.requires_grad}
@@ -216,7 +221,7 @@ def _gradients_together(model: nn.Module, items: Sequence[Any], loss: RecordLoss
 
     each = vmap(grad_and_value(single, has_aux=True), in_dims=(None, 0), randomness="different")
     found, (losses, right) = each(values, stacked)
-    return [found[name].detach() for name in values], float(losses.detach().sum()), float(right.sum())
+    return [found[name].detach() for name in values], losses.detach().flatten().float().cpu(), float(right.sum())
 
 
 def _stack_batches(batches: Sequence[Any], device: torch.device) -> Any:

@@ -1,18 +1,16 @@
-"""The records' shares in an applied gradient, fitted on their own gradients, and other ways to sum them.
+"""The records' shares in an applied gradient, fitted on their own gradients.
 
 Residual = applied sum - clipped sum = sum of (s_i - c_i) u_i + noise, where u_i is the direction of record i's
 gradient, c_i its clipped length and s_i the share that it really has. With all |s_i| <= C the sums form a convex set.
 The squared distance of what was applied from that set, within the space of the records' gradients, is at most that from
 the true sum, which is a chi-square with as many degrees as the space has dimensions. A longer one shows that some
-record's share is above C, whatever rule made it. Rules that are known are compared by one vector each. So are sums of
-gradients of a multiple of the loss, clipped then, or clipped at a multiple of the norm.
+record's share is above C, whatever rule made it. Rules that are known are compared by one vector each, see
+ways_to_sum.py and summed_families.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypedDict, get_args
 
 import msgspec
 import numpy as np
@@ -21,25 +19,9 @@ from numpy.typing import NDArray
 from scipy.optimize import lsq_linear
 from torch import Tensor
 
-from deniable.examination.recorded.class_counts import POWERS, class_of, weights_by_counts
-
 Array = NDArray[np.float64]
 SHARES = (1.05, 1.5, 2.0, 4.0, 8.0)
 """In clipping norms: bounds of every record's share, one after the other."""
-THRESHOLDS = (1.25, 1.5, 2.0, 3.0, 5.0)
-"""In clipping norms: gradients up to so long may be left as they are."""
-_BY_COUNTS = tuple(f"by counts {power:g}, {mean}" for power in POWERS for mean in ("of classes", "of records"))
-WAYS_TO_SUM = (
-    *(f"left up to {most:g}" for most in THRESHOLDS),
-    "less the mean",
-    "by class",
-    "squared norm",
-    "by value",
-    *_BY_COUNTS,
-)
-"""Gradients below a threshold are not clipped; the batch's mean is taken away first; they are weighted by how rare
-their class is in the batch, divided by their squared norm, clipped number by number, or, before they are clipped,
-weighted by how rare their class is among all records."""
 _NUMBERS_HELD = 2**22
 """Of all records of a batch together."""
 _MOST_RECORDS = 128
@@ -76,6 +58,8 @@ class RecordGradients:
     """(parameters, records) of each parameter."""
     vectors: tuple[int, ...] = ()
     """The parameters of one dimension: biases, and scales of normalisations."""
+    losses: Tensor | None = None
+    """(records,); None where they are not known."""
 
     @property
     def usual_norms(self) -> tuple[float, float] | None:
@@ -99,25 +83,6 @@ class RecordGradients:
         return None if held >= numbers else torch.linspace(0, numbers - 1, held, dtype=torch.float64).long()
 
 
-class RecordProducts(TypedDict, total=False):
-    """Fields of `ExaminedStep` that follow from single records' gradients; none where these are not known."""
-
-    ways: tuple[tuple[float, float], ...]
-    norms: tuple[tuple[float, float], ...]
-    shares: RecordShares | None
-
-
-def products_of_records(
-    gradients: RecordGradients, residual: Tensor, clip: float, items: Sequence[Any], counts: Tensor | None
-) -> RecordProducts:
-    """All of them, at one step."""
-    return {
-        "ways": products_of_ways(gradients, residual, clip, items, counts),
-        "norms": products_of_norms(gradients, residual, clip),
-        "shares": fit_shares(gradients, residual, clip),
-    }
-
-
 def fit_shares(gradients: RecordGradients, residual: Tensor, clip: float) -> RecordShares | None:
     """How far the residual is from any that shares within a bound explain; None where too little is left outside."""
     there = gradients.norms > 1e-6 * clip
@@ -139,102 +104,6 @@ def _distance(columns: Array, along: Array, clipped: Array, most: float) -> floa
     return 2 * float(found.cost) if found.status > 0 else 0.0  # a search that has not ended shows nothing
 
 
-def products_of_ways(
-    gradients: RecordGradients, residual: Tensor, clip: float, items: Sequence[Any], counts: Tensor | None = None
-) -> tuple[tuple[float, float], ...]:
-    """Of what each of `WAYS_TO_SUM` has more than the clipped sum: its product with the residual, its squared length.
-
-    `counts` are those of all records' classes. Zeros where a way cannot be told.
-    """
-    factors = gradients.clipped_factors(clip)
-    kept = [torch.where(gradients.norms <= most * clip, 1 - factors, 0.0) for most in THRESHOLDS]
-    centred = _centred_sum(gradients, clip) if gradients.places is None else factors @ gradients.values
-    clean = factors @ gradients.values
-    others = [(total - clean).double() for total in (centred, gradients.values.clamp(-clip, clip).sum(0))]
-    less_mean, by_value = ((shorten(more @ residual), shorten(more @ more)) for more in others)
-    in_batch, *by_counts = _by_classes(gradients, clip, items, counts)
-    by_square = clip / gradients.norms.clamp(min=1e-6).square() - factors
-    return (
-        *_products(gradients, residual, torch.stack(kept)),
-        less_mean,
-        *_products(gradients, residual, torch.stack([in_batch, by_square])),
-        by_value,
-        *_products(gradients, residual, torch.stack(by_counts)),
-    )
-
-
-def products_of_norms(gradients: RecordGradients, residual: Tensor, clip: float) -> tuple[tuple[float, float], ...]:
-    """The same of sums that are clipped by a norm without one parameter, each in turn, and without all `vectors`."""
-    left_out = [[place] for place in range(len(gradients.parts))] + [list(gradients.vectors)]
-    squares = gradients.parts.square()
-    norms = [(squares.sum(0) - squares[some].sum(0)).clamp(min=0.0).sqrt() for some in left_out]
-    factors = torch.stack([(clip / norm.clamp(min=1e-12)).clamp(max=1.0) for norm in norms])
-    return _products(gradients, residual, factors - gradients.clipped_factors(clip))
-
-
-def _products(gradients: RecordGradients, residual: Tensor, more: Tensor) -> tuple[tuple[float, float], ...]:
-    """Of sums with these factors (sums, records): product with the residual, and squared length."""
-    values, more = gradients.values, more.to(gradients.values)
-    along = more.double() @ (values @ residual.to(values)).double()
-    squares = ((more @ (values @ values.T)) * more).double().sum(1)
-    return tuple((shorten(one), shorten(other)) for one, other in zip(along, squares, strict=True))
-
-
-def _by_classes(gradients: RecordGradients, clip: float, items: Sequence[Any], counts: Tensor | None) -> list[Tensor]:
-    """(records,) more than the clipped factors: weighted by the batch's classes, and by those of all records."""
-    factors, classes = gradients.clipped_factors(clip), [class_of(item) for item in items]
-    nothing = torch.zeros_like(factors)
-    if not classes or any(one is None for one in classes):
-        return [nothing] * (1 + len(_BY_COUNTS))
-    weights = torch.tensor([1 / classes.count(one) for one in classes]).to(factors)
-    found = [(weights / weights.mean() - 1) * factors]
-    if counts is None or int(counts.min()) == int(counts.max()):
-        return found + [nothing] * len(_BY_COUNTS)
-    limits = clip / gradients.norms.clamp(min=1e-12)
-    return found + [torch.minimum(w[classes].to(factors), limits) - factors for w in weights_by_counts(counts)]
-
-
 def shorten(value: float | Tensor, digits: int = 4) -> float:
     """In as many digits as a recording keeps."""
     return float(f"{float(value):.{digits}g}")
-
-
-def _centred_sum(gradients: RecordGradients, clip: float) -> Tensor:
-    """The sum of gradients less their mean, each clipped then."""
-    values = gradients.values - gradients.values.mean(0)
-    factors: Tensor = (clip / values.norm(dim=1).clamp(min=1e-12)).clamp(max=1.0)
-    return factors @ values
-
-
-Family = Literal["loss", "loss by size", "norm"]
-FAMILIES: tuple[Family, ...] = get_args(Family)
-"""Multiples of the loss; those over the batch's own size; multiples of the clipping norm."""
-MultipliedSum = tuple[float, float]
-"""The multiple whose sums are nearest to the applied ones, and by how much more than the clipped sums, in all steps, in
-variances of the noise."""
-_MULTIPLES = np.geomspace(1e-4, 1e2, 240)
-"""Each 6 % above the one before."""
-
-
-class MultipliedSums:
-    """What every multiple gains, over the steps so far."""
-
-    def __init__(self) -> None:
-        self._gains = np.zeros((len(FAMILIES), len(_MULTIPLES)))
-
-    def note(self, gradients: RecordGradients, residual: Tensor, clip: float, variance: float) -> None:
-        """Add a step; `residual` at the weights that are looked at."""
-        residual = gradients.held(residual)
-        limits, each = (clip / gradients.norms.clamp(min=1e-12)).double(), torch.tensor(_MULTIPLES)[:, None]
-        each = each.to(limits.device)
-        factors = [torch.minimum(each, limits), torch.minimum(each / max(1, len(limits)), limits)]
-        more = torch.cat([*factors, (each * limits).clamp(max=1.0)]) - gradients.clipped_factors(clip)
-        values = gradients.values.double()
-        along, squares = more @ (values @ residual.to(values)), ((more @ (values @ values.T)) * more).sum(1)
-        self._gains += (2 * along - squares).cpu().numpy().reshape(self._gains.shape) / variance
-
-    def found(self) -> tuple[MultipliedSum, ...]:
-        """Of each of `FAMILIES` the best one; nothing without steps."""
-        best = self._gains.argmax(1)
-        rows = zip(best, self._gains, strict=True)
-        return tuple((shorten(_MULTIPLES[at]), shorten(gains[at], 8)) for at, gains in rows) if best.any() else ()

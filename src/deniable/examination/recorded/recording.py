@@ -10,8 +10,8 @@ import msgspec
 
 from deniable.examination.recorded.draws import Overlaps
 from deniable.examination.recorded.initial_weights import InitialFinding
-from deniable.examination.recorded.record_shares import MultipliedSum
 from deniable.examination.recorded.run_record import AbsentRecord, ExaminedStep, RunRecord
+from deniable.examination.recorded.summed_families import MultipliedSum
 from deniable.results.base import UnreadableError
 
 
@@ -66,6 +66,7 @@ class RunEnd(msgspec.Struct, frozen=True, kw_only=True, tag="end"):
     absent: tuple[AbsentRecord, ...] = ()
     compared_records: int = 0
     multiplied: tuple[MultipliedSum, ...] = ()
+    multiplied_apart: tuple[float, ...] = ()
     weights_from_counts: bool = False
     scheduled: bool = False
 
@@ -136,6 +137,7 @@ class Recording:
             absent=() if self.end is None else self.end.absent,
             compared_records=0 if self.end is None else self.end.compared_records,
             multiplied=() if self.end is None else self.end.multiplied,
+            multiplied_apart=() if self.end is None else self.end.multiplied_apart,
             initial=self.start.initial,
             initial_is_public=self.start.initial_is_public,
             weights_from_counts=self.end is not None and self.end.weights_from_counts,

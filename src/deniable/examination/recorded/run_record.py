@@ -10,7 +10,8 @@ from deniable.examination.recorded.draws import Overlaps
 from deniable.examination.recorded.given_inputs import OtherInputs
 from deniable.examination.recorded.initial_weights import InitialFinding
 from deniable.examination.recorded.number_counts import NumberCounts
-from deniable.examination.recorded.record_shares import MultipliedSum, RecordShares
+from deniable.examination.recorded.record_shares import RecordShares
+from deniable.examination.recorded.summed_families import MultipliedSum
 
 AbsentRecord = tuple[int, float, float]
 """The number of a record, and over the steps that did not draw it the sums of product and squared length, in variances
@@ -196,6 +197,8 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """How many were looked at."""
     multiplied: tuple[MultipliedSum, ...] = ()
     """Of each of `FAMILIES` the best one."""
+    multiplied_apart: tuple[float, ...] = ()
+    """Of each of them: how much nearer sums are that have another multiple in every step."""
     initial: InitialFinding = ""
     """What the initial weights have of the records; "" for nothing that was looked for."""
     initial_is_public: bool = False

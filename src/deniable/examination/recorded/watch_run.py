@@ -33,7 +33,7 @@ from deniable.examination.recorded.initial_weights import InitialFinding, what_w
 from deniable.examination.recorded.left_out_batches import LeftOutBatches
 from deniable.examination.recorded.number_counts import are_centred, count_numbers
 from deniable.examination.recorded.other_records import OtherRecords, mean_figures
-from deniable.examination.recorded.record_shares import MultipliedSums, RecordProducts, products_of_records, shorten
+from deniable.examination.recorded.record_shares import shorten
 from deniable.examination.recorded.recording import Recording, RunEnd, RunStart, StepTaken
 from deniable.examination.recorded.run_record import (
     UNEXPLAINED_MOVE,
@@ -44,7 +44,9 @@ from deniable.examination.recorded.run_record import (
 )
 from deniable.examination.recorded.step_products import StepBefore, inner_products, looked_at, sample_places
 from deniable.examination.recorded.stepped_optimizer import SteppedOptimizer
+from deniable.examination.recorded.summed_families import MultipliedSums
 from deniable.examination.recorded.used_batches import UsedBatches
+from deniable.examination.recorded.ways_to_sum import RecordProducts, products_of_records
 from deniable.examination.recorded.weight_moves import WatchedWeights
 from deniable.training.networks.losses import loss_function
 
@@ -375,6 +377,7 @@ class RunWatcher:
                 final_step=self._weights.final_step() if odd else None,
                 absent=self._others.found(),
                 multiplied=self._multiplied.found(),
+                multiplied_apart=self._multiplied.gained_apart(),
                 compared_records=self._others.compared_records,
                 weights_from_counts=self._weights_follow_counts(),
                 scheduled="initial_lr" in self._optimizer.inner.param_groups[0],

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from deniable.examination.diagnostics.p_values import any_of, normal
+from deniable.examination.recorded.checks.candidates import (
+    BETTER,
+    FITTED,
+    FITTED_IN_A_STEP,
+    Candidate,
+    distance_of_claim,
+)
 from deniable.examination.recorded.checks.known_vectors import (
     LargestShare,
     along_known,
@@ -20,14 +25,17 @@ from deniable.examination.recorded.checks.known_vectors import (
 from deniable.examination.recorded.checks.noise_checks import NoiseSizes, own_size_check
 from deniable.examination.recorded.checks.outcomes import AS_CLAIMED, LESS, OTHER, UNKNOWN
 from deniable.examination.recorded.checks.step_lengths import step_sigmas
-from deniable.examination.recorded.checks.way_texts import LEFT_OUT, TEXTS_OF_WAYS, tell_multiple
-from deniable.examination.recorded.record_shares import FAMILIES, WAYS_TO_SUM
+from deniable.examination.recorded.checks.way_checks import (
+    multiplied_sums,
+    spread_of_noise,
+    sums_of_ways,
+    ways_p_value,
+)
 from deniable.examination.recorded.run_record import (
     MOMENTUM,
     VECTORS,
     ExaminedStep,
     RunRecord,
-    noise_of_step,
     noise_variance,
     step_gram,
 )
@@ -36,10 +44,6 @@ from deniable.results.run_result import Outcome, RunCheck
 
 Array = NDArray[np.float64]
 _NAME, _EXPECTED = "gradient", "the sum of the batch's gradients, each clipped"
-_BETTER, _FITTED = 25.0, 6.0
-"""Another gradient is considered if it is nearer by so many variances of the noise; so many more a fitted number."""
-_FITTED_IN_A_STEP = 2.0
-"""The same for a number that is fitted in every step: what a fit gains by chance, and as much again."""
 _LEFT = 0.1
 """Of what is not the claimed gradient, an explanation may leave this share."""
 _TIED = 6.0
@@ -50,21 +54,6 @@ _ENOUGH_NOISE = 0.97
 """Of what the sum's factor needs, within what is measured."""
 
 
-@dataclass(frozen=True)
-class _Candidate:
-    """Another gradient, and how far the applied one is from it, in variances of the noise."""
-
-    distance: float
-    outcome: Outcome
-    sentence: str
-    factors: Array | None = None
-    """Of the clipped sum in each step, where that is all."""
-    margin: float = 0.0
-    """So much nearer than harmless ones it must be."""
-    gain: float = _BETTER
-    """So much nearer than the claim it must be."""
-
-
 def gradient_check(record: RunRecord, claimed: Training, level: float) -> RunCheck:
     """What was applied, along all that is known before the noise is drawn."""
     grams = [step_gram(step) for step in record.steps]
@@ -72,7 +61,7 @@ def gradient_check(record: RunRecord, claimed: Training, level: float) -> RunChe
     units = [one / noise_variance(step) for one, step in zip(grams, record.steps, strict=True)]
     p_value = any_of(
         any_of(*along_known(record.steps, grams), together(record.steps, grams)),
-        _ways_p_value(record.steps),
+        ways_p_value(record.steps),
         shares.p_value,
         _absent_p_value(record),
         _size_p_value(record, units),
@@ -82,14 +71,14 @@ def gradient_check(record: RunRecord, claimed: Training, level: float) -> RunChe
     candidates = sorted(
         (
             *_all_candidates(record, units, level),
-            *_multiplied_sums(record, units, NoiseSizes.of(record, claimed).ratio),
+            *multiplied_sums(record, units, NoiseSizes.of(record, claimed).ratio),
             *_of_shares(record, units, shares, level),
             *(_absent_record(record, units, level) if shares.p_value >= level else ()),
         ),
         key=lambda one: one.distance,
     )
     excess = sum(explained_share(unit) for unit in units)
-    claim = float(sum(unit[0, 0] for unit in units))
+    claim = distance_of_claim(units)
     degrees = len(VECTORS) * len(units)
     allowed = degrees + _ERRORS * (2 * degrees) ** 0.5  # noise along all known vectors, a chi-square
     most = {LESS: allowed + _LEFT * excess}
@@ -111,7 +100,7 @@ def gradient_check(record: RunRecord, claimed: Training, level: float) -> RunChe
     return RunCheck(name=_NAME, outcome=best.outcome, observed=best.sentence, expected=_EXPECTED, p_value=p_value)
 
 
-def _all_candidates(record: RunRecord, units: list[Array], level: float) -> Iterator[_Candidate]:
+def _all_candidates(record: RunRecord, units: list[Array], level: float) -> Iterator[Candidate]:
     longest = max(step.longest / step.clip for step in record.steps)
     about = f"(the longest has {longest:.3g} x the clipping norm)"
     yield _fixed_vector(units, "cut", LESS, f"the records' gradients are not clipped {about}")
@@ -125,37 +114,37 @@ def _all_candidates(record: RunRecord, units: list[Array], level: float) -> Iter
         yield from _other_clippings(units)
         yield from _added_vector(units)
         yield from _single_parameters(record, units)
-    yield from _other_sums(record, units, level)
+    yield from sums_of_ways(record, units, level)
 
 
-def _fixed_vector(units: list[Array], name: str, outcome: Outcome, sentence: str) -> _Candidate:
+def _fixed_vector(units: list[Array], name: str, outcome: Outcome, sentence: str) -> Candidate:
     """Applied = clipped sum + a vector."""
     at = VECTORS.index(name)
-    return _Candidate(float(sum(u[0, 0] - 2 * u[0, at] + u[at, at] for u in units)), outcome, sentence)
+    return Candidate(float(sum(u[0, 0] - 2 * u[0, at] + u[at, at] for u in units)), outcome, sentence)
 
 
 def _fit(units: list[Array], name: str) -> tuple[float, float]:
     """Applied = clipped sum + one multiple of a vector in all steps: the distance, and the multiple."""
     at = VECTORS.index(name)
     along, length = sum(u[0, at] for u in units), max(sum(u[at, at] for u in units), 1e-300)
-    return float(sum(u[0, 0] for u in units) - along**2 / length) + _FITTED, float(along / length)
+    return float(sum(u[0, 0] for u in units) - along**2 / length) + FITTED, float(along / length)
 
 
-def _cut_in_part(units: list[Array], about: str) -> Iterator[_Candidate]:
+def _cut_in_part(units: list[Array], about: str) -> Iterator[Candidate]:
     distance, share = _fit(units, "cut")
     if share > 0:
         kept = f"{share:.0%} of the rest stays {about}"
         text = f"the records' gradients are clipped in part, in groups or only some: {kept}"
-        yield _Candidate(distance, LESS, text, margin=_BETTER)
+        yield Candidate(distance, LESS, text, margin=BETTER)
     else:
         text = (
             "the records' gradients are shorter than those recomputed (clipped to less than the clipping norm, or of "
             "another loss, or mixed): name the clipping norm and the loss"
         )
-        yield _Candidate(distance, UNKNOWN, text)
+        yield Candidate(distance, UNKNOWN, text)
 
 
-def _sum_clipped(record: RunRecord, units: list[Array]) -> Iterator[_Candidate]:
+def _sum_clipped(record: RunRecord, units: list[Array]) -> Iterator[Candidate]:
     """Applied = the sum without clipping, or its mean, shortened to one length in all steps, which is fitted."""
     text = "the batch's summed or mean gradient is clipped, not each record's: clip every record's gradient"
     lengths = np.sqrt([max(_whole_length(step, record.weights), 1e-300) for step in record.steps])
@@ -168,16 +157,7 @@ def _sum_clipped(record: RunRecord, units: list[Array]) -> Iterator[_Candidate]:
         factors = np.minimum(times * of_mean, shares * max(along, 0.0) / max(squares, 1e-300))
         left = [applied - factor * _WHOLE for factor in factors]
         distance = sum(float(one @ u[:3, :3] @ one) for one, u in zip(left, units, strict=True))
-        yield _Candidate(distance + _FITTED, LESS, text, margin=_BETTER)  # shorter gradients of any kind are like it
-
-
-def _multiplied_sums(record: RunRecord, units: list[Array], noise: float) -> Iterator[_Candidate]:
-    """Applied = the clipped sum for a multiple of loss or norm, which is fitted; other short ones are like it."""
-    claim = float(sum(u[0, 0] for u in units))
-    for family, (multiple, gained) in zip(FAMILIES, record.multiplied, strict=False):
-        outcome, text = tell_multiple(family, multiple, noise)
-        short = 0.0 if family == "norm" and multiple > 1 else _BETTER
-        yield _Candidate(claim - gained + _FITTED + short, outcome, text, margin=_BETTER)
+        yield Candidate(distance + FITTED, LESS, text, margin=BETTER)  # shorter gradients of any kind are like it
 
 
 _WHOLE = np.array([0.0, 1.0, 1.0])
@@ -189,21 +169,21 @@ def _whole_length(step: ExaminedStep, weights: int) -> float:
     return max(float(_WHOLE @ step_gram(step)[:3, :3] @ _WHOLE), 0.0) * weights / sum(step.sizes)
 
 
-def _scaled_sum(units: list[Array]) -> _Candidate:
+def _scaled_sum(units: list[Array]) -> Candidate:
     """Applied = a multiple, of each step, of the clipped sum."""
     factors = np.array([u[0, 1] / max(u[1, 1], 1e-300) for u in units])
     distance = float(sum(u[0, 0] - f * u[0, 1] for u, f in zip(units, factors, strict=True)))
-    distance += _FITTED_IN_A_STEP * len(units)
-    return _Candidate(distance, OTHER, "", 1 + factors)
+    distance += FITTED_IN_A_STEP * len(units)
+    return Candidate(distance, OTHER, "", 1 + factors)
 
 
-def _sum_of_one_scale(units: list[Array]) -> _Candidate:
+def _sum_of_one_scale(units: list[Array]) -> Candidate:
     """Applied = a multiple, the same in all steps, of the clipped sum."""
     distance, share = _fit(units, "clean")
-    return _Candidate(distance, OTHER, "", np.full(len(units), 1 + share))
+    return Candidate(distance, OTHER, "", np.full(len(units), 1 + share))
 
 
-def _sum_by_size(record: RunRecord, units: list[Array], level: float) -> _Candidate:
+def _sum_by_size(record: RunRecord, units: list[Array], level: float) -> Candidate:
     """Applied = the clipped sum x divisor / the batch's own size."""
     along, length = _more_by_size(record, units)
     text = (
@@ -211,8 +191,8 @@ def _sum_by_size(record: RunRecord, units: list[Array], level: float) -> _Candid
         "larger in a small batch: divide by a public number"
     )
     shown = _size_p_value(record, units) < level
-    distance = float(sum(u[0, 0] for u in units)) - 2 * along + length
-    return _Candidate(distance, LESS, text, gain=0.0 if shown else _BETTER)
+    distance = distance_of_claim(units) - 2 * along + length
+    return Candidate(distance, LESS, text, gain=0.0 if shown else BETTER)
 
 
 def _more_by_size(record: RunRecord, units: list[Array]) -> tuple[float, float]:
@@ -225,10 +205,10 @@ def _more_by_size(record: RunRecord, units: list[Array]) -> tuple[float, float]:
 def _size_p_value(record: RunRecord, units: list[Array]) -> float:
     """Of the residuals along it, which are normal."""
     along, length = _more_by_size(record, units)
-    return float(normal(along / length**0.5 / _spread(record.steps))) if length > 0 else 1.0
+    return float(normal(along / length**0.5 / spread_of_noise(record.steps))) if length > 0 else 1.0
 
 
-def _other_clippings(units: list[Array]) -> Iterator[_Candidate]:
+def _other_clippings(units: list[Array]) -> Iterator[Candidate]:
     text = "every gradient is scaled to the clipping norm, also the shorter ones (as by AUTO-S), which is as safe"
     yield _fixed_vector(units, "normalised", OTHER, text)
     text = (
@@ -241,7 +221,7 @@ def _other_clippings(units: list[Array]) -> Iterator[_Candidate]:
     )
 
 
-def _added_vector(units: list[Array]) -> Iterator[_Candidate]:
+def _added_vector(units: list[Array]) -> Iterator[Candidate]:
     text = (
         "the gradient of all records, not only of those that were drawn, is in the steps without noise of its own: use "
         "the drawn records alone"
@@ -249,7 +229,7 @@ def _added_vector(units: list[Array]) -> Iterator[_Candidate]:
     yield from _in_part(units, "all records", text)
     distance, share = _fit(units, "weights")
     text = f"{share:.3g} x the weights is in the noisy sum (weight decay), which is as safe"
-    yield _Candidate(distance, OTHER, text)
+    yield Candidate(distance, OTHER, text)
     text = (
         "clipped sums of earlier steps are in it without their noise (momentum before the noise): add the noise first"
     )
@@ -259,10 +239,10 @@ def _added_vector(units: list[Array]) -> Iterator[_Candidate]:
     yield from _in_part(units, "clean momentum", text)
     yield from _among_earlier(units, text)
     text = "the noisy sum of the step before is in it (gradients accumulate), which is as safe"
-    yield _Candidate(_fit(units, "earlier applied")[0], OTHER, text)
+    yield Candidate(_fit(units, "earlier applied")[0], OTHER, text)
 
 
-def _among_earlier(units: list[Array], text: str) -> Iterator[_Candidate]:
+def _among_earlier(units: list[Array], text: str) -> Iterator[Candidate]:
     """Applied = multiples of clipped sum, that of the step before and that of all before, the same in all steps.
 
     A record that is drawn once moves all of these together by the root of the sum of their squares.
@@ -272,75 +252,36 @@ def _among_earlier(units: list[Array], text: str) -> Iterator[_Candidate]:
     own, before, falling = np.linalg.lstsq(squares, along, rcond=1e-9)[0]
     if before + falling > 0:
         moved = np.hypot(1 + own, before + falling) ** 2 + (MOMENTUM * falling) ** 2 / (1 - MOMENTUM**2)
-        distance = float(sum(u[0, 0] for u in units) - along @ (own, before, falling)) + _FITTED * len(some)
+        distance = float(sum(u[0, 0] for u in units) - along @ (own, before, falling)) + FITTED * len(some)
         damped = f"{text}; as each has a share only, one run does not show whether that is less private"
-        yield _Candidate(distance, *((LESS, text) if moved > 1 else (UNKNOWN, damped)), margin=_BETTER)
+        yield Candidate(distance, *((LESS, text) if moved > 1 else (UNKNOWN, damped)), margin=BETTER)
 
 
-def _in_part(units: list[Array], name: str, text: str) -> Iterator[_Candidate]:
+def _in_part(units: list[Array], name: str, text: str) -> Iterator[Candidate]:
     """A share of a vector that nobody takes away: a negative one is of another gradient."""
     distance, share = _fit(units, name)
     if share > 0:
-        yield _Candidate(distance, LESS, text)
+        yield Candidate(distance, LESS, text)
 
 
-def _in_some_steps(units: list[Array], name: str, text: str) -> Iterator[_Candidate]:
+def _in_some_steps(units: list[Array], name: str, text: str) -> Iterator[Candidate]:
     """Applied = clipped sum, and in those steps that are nearer for it a vector as it is; not in all of them."""
     at = VECTORS.index(name)
     gained = np.array([2 * u[0, at] - u[at, at] for u in units])
     there = gained > 0
     if there.any() and not there.all():
-        distance = float(sum(u[0, 0] for u in units) - gained[there].sum()) + _FITTED_IN_A_STEP * len(units)
-        yield _Candidate(distance, LESS, text.format(f"{int(there.sum()):,} of {len(units):,} steps"))
+        distance = float(sum(u[0, 0] for u in units) - gained[there].sum()) + FITTED_IN_A_STEP * len(units)
+        yield Candidate(distance, LESS, text.format(f"{int(there.sum()):,} of {len(units):,} steps"))
 
 
-def _single_parameters(record: RunRecord, units: list[Array]) -> Iterator[_Candidate]:
+def _single_parameters(record: RunRecord, units: list[Array]) -> Iterator[Candidate]:
     """Applied = clipped sum, but for one parameter, whose gradients are not clipped."""
-    claim, variances = float(sum(u[0, 0] for u in units)), [noise_variance(step) for step in record.steps]
+    claim, variances = distance_of_claim(units), [noise_variance(step) for step in record.steps]
     parts = np.array([step.by_parameter for step in record.steps]) / np.array(variances)[:, None, None]
     for place, (along, length) in enumerate(parts.sum(0)[:, :2]):
         name = record.names[place] if record.names else f"parameter {place}"
         text = f"the gradients of {name} are not clipped, those of other layers are: clip the norm over all layers"
-        yield _Candidate(claim - 2 * along + length + _FITTED, LESS, text)
-
-
-def _along_ways(steps: tuple[ExaminedStep, ...]) -> Array:
-    """z-values along what other ways to sum the records' gradients have more, of all steps together; nan for none.
-
-    First those of `WAYS_TO_SUM`, then norms without one parameter, and without all vectors.
-    """
-    if not all(step.ways and step.norms for step in steps if step.batch):
-        return np.empty(0)
-    along, length = _more_of_ways(steps).T
-    return np.where(length > 0, along / np.sqrt(np.maximum(length, 1e-300)) / _spread(steps), np.nan)
-
-
-def _spread(steps: Sequence[ExaminedStep]) -> float:
-    """The standard deviation of a number of noise over its measured one: Student's, of the least degrees."""
-    degrees = min(noise_of_step(step)[1] for step in steps)
-    return float(np.sqrt(degrees / max(degrees - 2, 1)))
-
-
-def _more_of_ways(steps: Sequence[ExaminedStep]) -> Array:
-    """(ways, 2) of all steps, in variances of the noise: residual x what a way has more, and its squared length."""
-    rows = [np.array([*step.ways, *step.norms]) / noise_variance(step) for step in steps if step.ways and step.norms]
-    return np.sum(rows, axis=0) if rows else np.empty((0, 2))
-
-
-def _ways_p_value(steps: tuple[ExaminedStep, ...]) -> float:
-    """Of all ways; a norm without some parameters only makes sums longer."""
-    found = _along_ways(steps)
-    return any_of(any_of(normal(found[: len(WAYS_TO_SUM)])), any_of(ndtr(-found[len(WAYS_TO_SUM) :])))
-
-
-def _other_sums(record: RunRecord, units: list[Array], level: float) -> Iterator[_Candidate]:
-    """Applied = the records' gradients summed in one of `WAYS_TO_SUM`, or clipped by a norm without some parameters."""
-    claim = float(sum(u[0, 0] for u in units))
-    texts = *TEXTS_OF_WAYS, *(LEFT_OUT.format(name) for name in (*record.names, "all biases and other vectors"))
-    shown = _ways_p_value(record.steps) < level
-    for text, (along, length) in zip(texts, _more_of_ways(record.steps), strict=False):
-        if length > 0:
-            yield _Candidate(claim - 2 * along + length + _FITTED, LESS, text, gain=0.0 if shown else _BETTER)
+        yield Candidate(claim - 2 * along + length + FITTED, LESS, text)
 
 
 def _along_absent(record: RunRecord) -> Array:
@@ -357,7 +298,7 @@ def _absent_p_value(record: RunRecord) -> float:
     )
 
 
-def _absent_record(record: RunRecord, units: list[Array], level: float) -> Iterator[_Candidate]:
+def _absent_record(record: RunRecord, units: list[Array], level: float) -> Iterator[Candidate]:
     """Applied = clipped sum + a multiple of the clipped gradient of one record that was not drawn."""
     if _absent_p_value(record) >= level:
         return
@@ -367,21 +308,21 @@ def _absent_record(record: RunRecord, units: list[Array], level: float) -> Itera
         "the gradient of a record is in steps that did not draw it (it is most like that of record "
         f"{record.absent[most][0]:,}): use the drawn records alone"
     )
-    yield _Candidate(float(sum(u[0, 0] for u in units) - found[most] ** 2), LESS, text, gain=0.0)
+    yield Candidate(float(sum(u[0, 0] for u in units) - found[most] ** 2), LESS, text, gain=0.0)
 
 
-def _of_shares(record: RunRecord, units: list[Array], shares: LargestShare, level: float) -> Iterator[_Candidate]:
+def _of_shares(record: RunRecord, units: list[Array], shares: LargestShare, level: float) -> Iterator[Candidate]:
     """Applied = the records' gradients, each times a factor of its own that is fitted, one of them above its share."""
     if shares.p_value >= level:
         return
-    claim = float(sum(u[0, 0] for u in units))
+    claim = distance_of_claim(units)
     fits = [(step.shares, noise_variance(step)) for step in record.steps if step.shares is not None]
-    gained = sum(one.inside / variance - _FITTED_IN_A_STEP * one.fitted for one, variance in fits)
+    gained = sum(one.inside / variance - FITTED_IN_A_STEP * one.fitted for one, variance in fits)
     text = (
         "the gradients are not clipped to the claimed norm, or not all of them: some record's share is above "
         f"{shares.at_least(level):g} x the clipping norm: clip every record's gradient"
     )
-    yield _Candidate(claim - gained, LESS, text)
+    yield Candidate(claim - gained, LESS, text)
 
 
 def _scaled_check(record: RunRecord, claimed: Training, factors: Array, p_value: float) -> RunCheck:

@@ -1,0 +1,98 @@
+"""Sums of the records' gradients by other rules than each clipped: do the residuals lie along one of them?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from deniable.examination.diagnostics.p_values import any_of, normal
+from deniable.examination.recorded.checks.candidates import (
+    BETTER,
+    FITTED,
+    FITTED_IN_A_STEP,
+    Candidate,
+    distance_of_claim,
+)
+from deniable.examination.recorded.checks.outcomes import LESS, UNKNOWN
+from deniable.examination.recorded.checks.way_texts import EITHER, LEFT_OUT, TEXTS_OF_WAYS, VARIES, tell_multiple
+from deniable.examination.recorded.run_record import ExaminedStep, RunRecord, noise_of_step, noise_variance
+from deniable.examination.recorded.summed_families import FAMILIES
+from deniable.examination.recorded.ways_to_sum import BY_LOSSES, COMMON_FACTORS, WAYS_TO_SUM
+
+Array = NDArray[np.float64]
+_OF_BATCH = [at for at, way in enumerate(WAYS_TO_SUM) if way in (*COMMON_FACTORS, *BY_LOSSES)]
+_MARGIN, _WORSE = 37.0, 3.0
+"""So much nearer than harmless sums those of one factor a batch must be: 6 below that of one fixed factor; and by so
+much further the usual ones must be for that to be told."""
+_ERRORS = 5.0
+"""Standard deviations of what other factors in every step gain by chance, a chi-square."""
+
+
+def spread_of_noise(steps: Sequence[ExaminedStep]) -> float:
+    """The standard deviation of a number of noise over its measured one: Student's, of the least degrees."""
+    degrees = min(noise_of_step(step)[1] for step in steps)
+    return float(np.sqrt(degrees / max(degrees - 2, 1)))
+
+
+def ways_p_value(steps: tuple[ExaminedStep, ...]) -> float:
+    """Of all ways; a norm without some parameters only makes sums longer."""
+    found = _along_ways(steps)
+    return any_of(any_of(normal(found[: len(WAYS_TO_SUM)])), any_of(ndtr(-found[len(WAYS_TO_SUM) :])))
+
+
+def sums_of_ways(record: RunRecord, units: list[Array], level: float) -> Iterator[Candidate]:
+    """Applied = the records' gradients summed in one of `WAYS_TO_SUM`, or clipped by a norm without some parameters."""
+    claim = distance_of_claim(units)
+    left_out = (LEFT_OUT.format(name) for name in (*record.names, "all biases and other vectors"))
+    gain = 0.0 if ways_p_value(record.steps) < level else BETTER
+    rows = zip((*TEXTS_OF_WAYS, *left_out), _more_of_ways(record.steps), strict=False)
+    for at, (text, (along, length)) in enumerate(rows):
+        if length > 0:
+            margin = _MARGIN if at in _OF_BATCH else 0.0  # one fixed factor is as safe
+            yield Candidate(claim - 2 * along + length + FITTED, LESS, text, gain=gain, margin=margin)
+
+
+def multiplied_sums(record: RunRecord, units: list[Array], noise: float) -> Iterator[Candidate]:
+    """Applied = the clipped sum for a multiple of loss or norm, which is fitted; other short ones are like it."""
+    claim = distance_of_claim(units)
+    for at, (family, (multiple, gained)) in enumerate(zip(FAMILIES, record.multiplied, strict=False)):
+        doubt = _doubt(record, at, gained)
+        outcome, text = tell_multiple(family, multiple, noise, doubt)
+        distance = claim - gained + FITTED + (0.0 if family == "norm" and multiple > 1 else BETTER)
+        if outcome == UNKNOWN and doubt == VARIES:  # a factor in every step, of which some follow rules
+            distance += FITTED_IN_A_STEP * len(record.steps) + BETTER - sum(record.multiplied_apart[at : at + 1])
+        yield Candidate(distance, outcome, text, margin=BETTER)
+
+
+def _doubt(record: RunRecord, family: int, gained: float) -> str:
+    """Why the same multiple in all steps may not be what was applied; "" where it is."""
+    chance = len(record.steps) + _ERRORS * (2 * len(record.steps)) ** 0.5
+    apart = record.multiplied_apart[family] if family < len(record.multiplied_apart) else np.inf
+    common = _more_of_ways(record.steps)[_OF_BATCH]
+    nearest = max((2 * along - length for along, length in common if length > 0), default=-np.inf)
+    return VARIES if apart > chance else EITHER if nearest > gained - _WORSE else ""
+
+
+def _along_ways(steps: tuple[ExaminedStep, ...]) -> Array:
+    """z-values along what other ways to sum the records' gradients have more, of all steps together; nan for none.
+
+    First those of `WAYS_TO_SUM`, then norms without one parameter, and without all vectors.
+    """
+    if not all(step.ways and step.norms for step in steps if step.batch):
+        return np.empty(0)
+    along, length = _more_of_ways(steps).T
+    return np.where(length > 0, along / np.sqrt(np.maximum(length, 1e-300)) / spread_of_noise(steps), np.nan)
+
+
+def _more_of_ways(steps: Sequence[ExaminedStep]) -> Array:
+    """(ways, 2) of all steps, in variances of the noise: residual x what a way has more, and its squared length."""
+    rows = [_of_step(step) / noise_variance(step) for step in steps if step.ways and step.norms]
+    return np.sum(rows, axis=0) if rows else np.zeros((len(WAYS_TO_SUM), 2))
+
+
+def _of_step(step: ExaminedStep) -> Array:
+    """Recordings of older versions know fewer ways."""
+    return np.array([*step.ways, *((0.0, 0.0),) * (len(WAYS_TO_SUM) - len(step.ways)), *step.norms])

@@ -1,0 +1,111 @@
+"""Sums in which one record's share depends on others of its batch: told as that; fixed factors stay as safe."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from deniable.examination.recorded.record_shares import RecordGradients
+from deniable.examination.recorded.ways_to_sum import WAYS_TO_SUM, products_of_ways
+from tests.recorded.test_run_mutations import CLIP, LargerSignal, Run, ScaledLoss, Sums
+
+
+class LongGradients(LargerSignal):
+    """Of three classes, some features longer than others: gradients of unlike lengths."""
+
+    def network(self) -> torch.nn.Module:
+        self.data.tensors[0].abs_().mul_(torch.rand(len(self.data), 1, generator=self.random) * 3)
+        return Run.network(self)
+
+
+class OverTheLongest(LargerSignal):
+    """One factor for the whole batch, by which a rare long gradient shortens all others."""
+
+    def network(self) -> torch.nn.Module:
+        found = super().network()
+        self.data.tensors[0].mul_(torch.where(torch.rand(len(self.data), 1, generator=self.random) < 0.03, 2.0, 0.3))
+        return found
+
+    def factors(self, norms: Tensor, _: str) -> Tensor:
+        return torch.full_like(norms, CLIP / float(norms.max()))
+
+
+class AtTheMedian(LongGradients):
+    """Clipped at a norm that the batch makes."""
+
+    def factors(self, norms: Tensor, _: str) -> Tensor:
+        return (norms.median() / norms).clamp(max=1)
+
+
+class OtherFactors(LongGradients):
+    """A factor of every step that follows nothing of the records."""
+
+    def factors(self, norms: Tensor, name: str) -> Tensor:
+        limits = CLIP / norms
+        return limits.clamp(max=(0.05, 0.4)[self.step % 2])
+
+
+class NotCleared(Run):
+    """Gradients add up from record to record, and each sum is clipped."""
+
+    def total(self) -> Sums:
+        each = self.gradients()
+        kept = {name: torch.zeros_like(g[0]) for name, g in each.items()}
+        found = {name: torch.zeros_like(g[0]) for name, g in each.items()}
+        for record in range(len(self.x)):
+            kept = {name: one + each[name][record] for name, one in kept.items()}
+            norm = torch.stack([g.norm() for g in kept.values()]).norm()
+            kept = {name: one * (CLIP / norm).clamp(max=1) for name, one in kept.items()}
+            found = {name: one + kept[name] for name, one in found.items()}
+        return found
+
+
+@pytest.mark.parametrize(
+    ("mutation", "verdict", "words"),
+    [
+        (OverTheLongest, "violated", "over their longest norm, so that one record's share depends on other records"),
+        (AtTheMedian, "violated", "gradients of a batch are clipped at their median norm"),
+        (NotCleared, "violated", "gradients are not cleared between records"),
+        (OtherFactors, "cannot judge", "by another factor in every step|name the loss that is trained on"),
+        (ScaledLoss, "other recipe", "which is as safe"),
+    ],
+)
+def test_sums_that_depend_on_the_batch_are_named(mutation: Callable[[], Run], verdict: str, words: str) -> None:
+    found = mutation().train()
+    assert found.verdict == verdict, found.verdict_text
+    assert re.search(words, found.verdict_text), found.verdict_text
+
+
+def test_ways_have_the_products_of_their_sums() -> None:
+    """Beside plain loops over the records."""
+    values, residual = torch.randn(9, 40), torch.randn(40).double()
+    values *= torch.rand(9, 1)
+    norms, losses, clip = values.norm(dim=1), torch.rand(9), 1.5
+    given = RecordGradients(values, None, norms, norms[None], (), losses)
+    products = dict(zip(WAYS_TO_SUM, products_of_ways(given, residual, clip, [None] * 9), strict=True))
+    clean = sum(v * min(1.0, clip / float(v.norm())) for v in values)
+    kept, whole, by_kept, by_whole = torch.zeros(40), torch.zeros(40), torch.zeros(40), torch.zeros(40)
+    for v in values:
+        kept, whole = kept + v, whole + v
+        kept = kept * min(1.0, clip / float(kept.norm()))
+        by_kept, by_whole = by_kept + kept, by_whole + whole * min(1.0, clip / float(whole.norm()))
+    lengths = [float(v.norm()) for v in values]
+    weights = losses / losses.mean()
+    naive = {
+        "over the longest": sum(v * clip / max(lengths) for v in values),
+        "shortened over the mean": sum(v * min(1.0, clip / (sum(lengths) / 9)) for v in values),
+        "clipped at the median": sum(v * min(1.0, sorted(lengths)[4] / float(v.norm())) for v in values),
+        "clipped, over the median": sum(v * min(clip / sorted(lengths)[4], clip / float(v.norm())) for v in values),
+        "by loss": sum(v * min(1.0, clip / float(v.norm())) * w for v, w in zip(values, weights, strict=True)),
+        "added up and clipped": by_kept,
+        "added up": by_whole,
+    }
+    for name, total in naive.items():
+        more = total - clean
+        assert products[name] == pytest.approx(
+            (float(more.double() @ residual), float(more @ more)), rel=2e-3, abs=1e-3
+        )

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from deniable.examination.recorded.chosen_records import _gains
 from deniable.examination.recorded.record_shares import RecordGradients
 from deniable.examination.recorded.ways_to_sum import WAYS_TO_SUM, products_of_ways
 from tests.recorded.test_run_mutations import CLIP, LargerSignal, Run, ScaledLoss, Sums
@@ -64,9 +65,36 @@ class NotCleared(Run):
         return found
 
 
+class HardestHalf(LargerSignal):
+    """Only the records of the batch with the highest losses."""
+
+    def chosen(self, losses: Tensor) -> Tensor:
+        return losses.argsort(descending=True).argsort() < len(losses) // 2
+
+    def factors(self, norms: Tensor, name: str) -> Tensor:
+        with torch.no_grad():
+            losses = torch.nn.functional.cross_entropy(self.model(self.x), self.y, reduction="none")
+        return super().factors(norms, name) * self.chosen(losses)
+
+
+class TenEasiest(HardestHalf):
+    def chosen(self, losses: Tensor) -> Tensor:
+        return losses.argsort().argsort() < 10
+
+
+class HardByItself(HardestHalf):
+    """A record counts by its own loss, whatever the others' are."""
+
+    def chosen(self, losses: Tensor) -> Tensor:
+        return losses > 0.6
+
+
 @pytest.mark.parametrize(
     ("mutation", "verdict", "words"),
     [
+        (HardestHalf, "violated", "highest losses count .about 50% of them.* depends on the others"),
+        (TenEasiest, "violated", "lowest losses count .10 of them.* depends on the others"),
+        (HardByItself, "cannot judge", "those on one side of about 0.6|name the loss"),
         (OverTheLongest, "violated", "over their longest norm, so that one record's share depends on other records"),
         (AtTheMedian, "violated", "gradients of a batch are clipped at their median norm"),
         (NotCleared, "violated", "gradients are not cleared between records"),
@@ -78,6 +106,16 @@ def test_sums_that_depend_on_the_batch_are_named(mutation: Callable[[], Run], ve
     found = mutation().train()
     assert found.verdict == verdict, found.verdict_text
     assert re.search(words, found.verdict_text), found.verdict_text
+
+
+def test_chosen_records_gain_what_their_sums_do() -> None:
+    """Beside a plain loop: how much nearer the residual is to each sum than to that of all records."""
+    values, figure, residual = torch.randn(7, 20).double(), torch.rand(7), torch.randn(20).double()
+    gains = _gains(figure, values @ residual, values @ values.T)
+    order = sorted(range(7), key=lambda record: -float(figure[record]))
+    for count, gained in enumerate(gains):
+        more = -sum((values[record] for record in order[count:]), torch.zeros(20).double())
+        assert gained == pytest.approx(float(2 * more @ residual - more @ more), abs=1e-9)
 
 
 def test_ways_have_the_products_of_their_sums() -> None:

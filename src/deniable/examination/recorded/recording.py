@@ -8,6 +8,7 @@ from typing import BinaryIO
 
 import msgspec
 
+from deniable.examination.recorded.chosen_records import ChosenRecords
 from deniable.examination.recorded.draws import Overlaps
 from deniable.examination.recorded.initial_weights import InitialFinding
 from deniable.examination.recorded.run_record import AbsentRecord, ExaminedStep, RunRecord
@@ -67,6 +68,7 @@ class RunEnd(msgspec.Struct, frozen=True, kw_only=True, tag="end"):
     compared_records: int = 0
     multiplied: tuple[MultipliedSum, ...] = ()
     multiplied_apart: tuple[float, ...] = ()
+    chosen: tuple[ChosenRecords, ...] = ()
     weights_from_counts: bool = False
     scheduled: bool = False
 
@@ -138,6 +140,7 @@ class Recording:
             compared_records=0 if self.end is None else self.end.compared_records,
             multiplied=() if self.end is None else self.end.multiplied,
             multiplied_apart=() if self.end is None else self.end.multiplied_apart,
+            chosen=() if self.end is None else self.end.chosen,
             initial=self.start.initial,
             initial_is_public=self.start.initial_is_public,
             weights_from_counts=self.end is not None and self.end.weights_from_counts,

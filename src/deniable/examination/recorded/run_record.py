@@ -6,6 +6,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.examination.recorded.chosen_records import ChosenRecords
 from deniable.examination.recorded.draws import Overlaps
 from deniable.examination.recorded.given_inputs import OtherInputs
 from deniable.examination.recorded.initial_weights import InitialFinding
@@ -199,6 +200,8 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Of each of `FAMILIES` the best one."""
     multiplied_apart: tuple[float, ...] = ()
     """Of each of them: how much nearer sums are that have another multiple in every step."""
+    chosen: tuple[ChosenRecords, ...] = ()
+    """Of rules by which only some records of a batch count: the nearest one that looks at all of it, and level."""
     initial: InitialFinding = ""
     """What the initial weights have of the records; "" for nothing that was looked for."""
     initial_is_public: bool = False

@@ -26,6 +26,7 @@ from deniable.examination.recorded.batch_gradients import (
     recompute_sums,
     uses_chance,
 )
+from deniable.examination.recorded.chosen_records import RecordChoices
 from deniable.examination.recorded.class_counts import class_counts, follow_counts, weights_of_loss
 from deniable.examination.recorded.draws import Draws
 from deniable.examination.recorded.given_inputs import GivenInputs
@@ -151,7 +152,7 @@ class RunWatcher:
         self._left_out = LeftOutBatches()
         self._given = GivenInputs(model, batches.data, _features)
         self._others = OtherRecords(batches.data, sum(p.numel() for p in self._parameters))
-        self._counts, self._multiplied = class_counts(batches.data), MultipliedSums()
+        self._counts, self._multiplied, self._chosen = class_counts(batches.data), MultipliedSums(), RecordChoices()
         start = RunStart(
             initial="" if initial_is_public else self._look_at_weights(),
             initial_is_public=initial_is_public,
@@ -288,6 +289,7 @@ class RunWatcher:
         if not isinstance(clips, list):
             residual, variance = self._residual(gradients, divisor, sums), noise_variance(found)
             self._multiplied.note(sums.gradients, residual, clips, variance)
+            self._chosen.note(sums.gradients, residual, clips, variance)
             if others is not None:
                 self._others.note(others, clips, residual, variance, set(batch))
         self._before = self._before.then(number, gradients, self._places, divisor, sums=sums, every=every)
@@ -378,6 +380,7 @@ class RunWatcher:
                 absent=self._others.found(),
                 multiplied=self._multiplied.found(),
                 multiplied_apart=self._multiplied.gained_apart(),
+                chosen=self._chosen.found(),
                 compared_records=self._others.compared_records,
                 weights_from_counts=self._weights_follow_counts(),
                 scheduled="initial_lr" in self._optimizer.inner.param_groups[0],

@@ -28,6 +28,7 @@ from deniable.examination.recorded.checks.step_lengths import step_sigmas
 from deniable.examination.recorded.checks.way_checks import (
     multiplied_sums,
     spread_of_noise,
+    sums_of_chosen,
     sums_of_ways,
     ways_p_value,
 )
@@ -115,6 +116,7 @@ def _all_candidates(record: RunRecord, units: list[Array], level: float) -> Iter
         yield from _added_vector(units)
         yield from _single_parameters(record, units)
     yield from sums_of_ways(record, units, level)
+    yield from sums_of_chosen(record, units)
 
 
 def _fixed_vector(units: list[Array], name: str, outcome: Outcome, sentence: str) -> Candidate:

@@ -17,7 +17,14 @@ from deniable.examination.recorded.checks.candidates import (
     distance_of_claim,
 )
 from deniable.examination.recorded.checks.outcomes import LESS, UNKNOWN
-from deniable.examination.recorded.checks.way_texts import EITHER, LEFT_OUT, TEXTS_OF_WAYS, VARIES, tell_multiple
+from deniable.examination.recorded.checks.way_texts import (
+    EITHER,
+    LEFT_OUT,
+    TEXTS_OF_WAYS,
+    VARIES,
+    tell_chosen,
+    tell_multiple,
+)
 from deniable.examination.recorded.run_record import ExaminedStep, RunRecord, noise_of_step, noise_variance
 from deniable.examination.recorded.summed_families import FAMILIES
 from deniable.examination.recorded.ways_to_sum import BY_LOSSES, COMMON_FACTORS, WAYS_TO_SUM
@@ -53,6 +60,15 @@ def sums_of_ways(record: RunRecord, units: list[Array], level: float) -> Iterato
         if length > 0:
             margin = _MARGIN if at in _OF_BATCH else 0.0  # one fixed factor is as safe
             yield Candidate(claim - 2 * along + length + FITTED, LESS, text, gain=gain, margin=margin)
+
+
+def sums_of_chosen(record: RunRecord, units: list[Array]) -> Iterator[Candidate]:
+    """Applied = the clipped sum of some records of each batch, chosen by a rule, which is fitted."""
+    claim = distance_of_claim(units)
+    for order, rule, value, gained in record.chosen:
+        outcome, text = tell_chosen(order, rule, value)
+        margin = _MARGIN if outcome == LESS else 0.0
+        yield Candidate(claim - gained + 2 * FITTED, outcome, text, margin=margin, gain=2 * BETTER)
 
 
 def multiplied_sums(record: RunRecord, units: list[Array], noise: float) -> Iterator[Candidate]:

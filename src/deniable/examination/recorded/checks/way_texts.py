@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from deniable.examination.recorded.checks.outcomes import LESS, OTHER, UNKNOWN
+from deniable.examination.recorded.chosen_records import Order, Rule
 from deniable.examination.recorded.summed_families import Family
 from deniable.examination.recorded.ways_to_sum import (
     ADDED_UP,
@@ -90,6 +91,22 @@ def tell_multiple(family: Family, multiple: float, noise: float, doubt: str) -> 
         return UNKNOWN, f"{text}, {doubt}"
     more = " and the noise is as much larger," if multiple > 1 else ""
     return OTHER, f"{text},{more} which is as safe if that norm was fixed beforehand"
+
+
+def tell_chosen(order: Order, rule: Rule, value: float) -> tuple[Outcome, str]:
+    """What it means that only some records of a batch count."""
+    which = f"only the records of a batch with the {order} count"
+    if rule == "level":
+        return UNKNOWN, (
+            f"{which}, those on one side of about {value:.2g}: that is as safe if the level was fixed beforehand; name "
+            "the loss that is trained on, which is zero for the others"
+        )
+    many = {
+        "share": f"about {value:.0%} of them",
+        "number": f"{value:.0f} of them",
+        "beyond the mean": "beyond its mean",
+    }
+    return LESS, f"{which} ({many[rule]}), so that which records count depends on the others: sum them all"
 
 
 VARIES = (

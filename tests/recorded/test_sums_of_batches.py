@@ -94,7 +94,7 @@ class HardByItself(HardestHalf):
     [
         (HardestHalf, "violated", "highest losses count .about 50% of them.* depends on the others"),
         (TenEasiest, "violated", "lowest losses count .10 of them.* depends on the others"),
-        (HardByItself, "cannot judge", "those on one side of about 0.6|name the loss"),
+        (HardByItself, "cannot judge", "name the loss that is trained on"),
         (OverTheLongest, "violated", "over their longest norm, so that one record's share depends on other records"),
         (AtTheMedian, "violated", "gradients of a batch are clipped at their median norm"),
         (NotCleared, "violated", "gradients are not cleared between records"),

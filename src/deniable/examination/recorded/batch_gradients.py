@@ -55,9 +55,9 @@ class RecordLoss:
         outputs = model(features)
         return loss_function(self.loss)(outputs, target).sum(), _is_right(outputs, target)
 
-    def batch_of(self, item: Any) -> Any:
-        """One record as a batch."""
-        batch = self.collate([item])
+    def batch_of(self, *items: Any) -> Any:
+        """These records, or one, as a batch."""
+        batch = self.collate(list(items))
         batch = dict(batch) if isinstance(batch, Mapping) else batch
         known = self.batch_loss is not None or isinstance(batch, dict)
         if not known and not (isinstance(batch, tuple | list) and len(batch) == 2):
@@ -158,6 +158,25 @@ def recompute_sums(
     return BatchSums(clean, whole, dict(zip(CLIPPINGS, others, strict=True)), longest, loss_sum, right, gradients)
 
 
+def loss_of_batch(
+    model: nn.Module, items: Sequence[Any], loss: RecordLoss, places: Places | None
+) -> tuple[float, list[Tensor]] | None:
+    """The loss of all these records as one batch, and with `places` its gradient there; None if that is no batch."""
+    with _without_hooks(model) as plain, torch.set_grad_enabled(places is not None):
+        parameters = [p for p in plain.parameters() if p.requires_grad]
+        try:
+            value, _ = loss.of(plain, _moved(loss.batch_of(*items), parameters[0].device))
+            found = [] if places is None else torch.autograd.grad(value, parameters, allow_unused=True)
+        except (RuntimeError, TypeError, ValueError, LookupError, AttributeError, AssertionError):  # of the user's code
+            return None
+    each = [torch.zeros_like(p) if g is None else g for g, p in zip(found, parameters, strict=False)]
+    return float(value.detach()), [_at(g, at) for g, at in zip(each, places or (), strict=True)]
+
+
+def _moved(batch: Any, device: torch.device) -> Any:
+    return tree_map(lambda leaf: leaf.to(device) if isinstance(leaf, Tensor) else leaf, batch)
+
+
 def _clip_factors(norms: Tensor, clip: float | Sequence[float]) -> Tensor:
     """For each parameter (rows) and record (columns)."""
     own = isinstance(clip, Sequence)
@@ -201,9 +220,7 @@ def _plain_gradient(model: nn.Module, item: Any, loss: RecordLoss) -> tuple[list
     """Of one record, by an ordinary backward pass; its loss, and whether the model names its class."""
     parameters = [p for p in model.parameters() if p.requires_grad]
     with torch.enable_grad():
-        device = parameters[0].device
-        batch = tree_map(lambda leaf: leaf.to(device) if isinstance(leaf, Tensor) else leaf, loss.batch_of(item))
-        value, right = loss.of(model, batch)
+        value, right = loss.of(model, _moved(loss.batch_of(item), parameters[0].device))
         found = torch.autograd.grad(value, parameters, allow_unused=True)
     each = [torch.zeros_like(p) if g is None else g for g, p in zip(found, parameters, strict=True)]
     return each, float(value.detach()), float(right)

@@ -24,6 +24,7 @@ from deniable.examination.recorded.checks.noise_checks import (
     layers_check,
     own_size_check,
     shape_check,
+    surely_noise,
 )
 from deniable.examination.recorded.checks.noise_power import tell_power, visible_noise, visible_noise_of_a_step
 from deniable.examination.recorded.checks.norms_check import norms_check
@@ -211,6 +212,7 @@ def _gradient_and_noise_checks(
         yield independent
         yield along_check(record, claimed, level)
     size = _hint_adjacency(noise.check(record, level), claimed, noise.ratio)
+    size = surely_noise(size, record) if gradient.outcome == AS_CLAIMED else size
     shape = (
         shape_check(record, claimed, level) if gradient.outcome == AS_CLAIMED and not noise.is_bare_in_steps else None
     )
@@ -221,7 +223,7 @@ def _gradient_and_noise_checks(
         yield size
     if gradient.outcome == AS_CLAIMED:
         told = layers, shape if noise.p_value() >= level else None
-        yield from (check for check in told if check is not None)
+        yield from (surely_noise(check, record) for check in told if check is not None)
 
 
 def _carried_check(independent: RunCheck, ratio: float) -> RunCheck:

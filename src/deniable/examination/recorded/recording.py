@@ -12,6 +12,7 @@ from deniable.examination.recorded.chosen_records import ChosenRecords
 from deniable.examination.recorded.draws import Overlaps
 from deniable.examination.recorded.initial_weights import InitialFinding
 from deniable.examination.recorded.run_record import AbsentRecord, ExaminedStep, RunRecord
+from deniable.examination.recorded.second_moments import SecondMoment
 from deniable.examination.recorded.summed_families import MultipliedSum
 from deniable.results.base import UnreadableError
 
@@ -69,6 +70,7 @@ class RunEnd(msgspec.Struct, frozen=True, kw_only=True, tag="end"):
     multiplied: tuple[MultipliedSum, ...] = ()
     multiplied_apart: tuple[float, ...] = ()
     chosen: tuple[ChosenRecords, ...] = ()
+    second_moment: SecondMoment | None = None
     weights_from_counts: bool = False
     scheduled: bool = False
 
@@ -141,6 +143,7 @@ class Recording:
             multiplied=() if self.end is None else self.end.multiplied,
             multiplied_apart=() if self.end is None else self.end.multiplied_apart,
             chosen=() if self.end is None else self.end.chosen,
+            second_moment=None if self.end is None else self.end.second_moment,
             initial=self.start.initial,
             initial_is_public=self.start.initial_is_public,
             weights_from_counts=self.end is not None and self.end.weights_from_counts,

@@ -10,8 +10,10 @@ from deniable.examination.recorded.chosen_records import ChosenRecords
 from deniable.examination.recorded.draws import Overlaps
 from deniable.examination.recorded.given_inputs import OtherInputs
 from deniable.examination.recorded.initial_weights import InitialFinding
+from deniable.examination.recorded.mixed_losses import MixedProducts
 from deniable.examination.recorded.number_counts import NumberCounts
 from deniable.examination.recorded.record_shares import RecordShares
+from deniable.examination.recorded.second_moments import SecondMoment
 from deniable.examination.recorded.summed_families import MultipliedSum
 
 AbsentRecord = tuple[int, float, float]
@@ -88,6 +90,10 @@ class ExaminedStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """What the model was given in place of the records; "" for them, or where that is not known."""
     shares: RecordShares | None = None
     """Of the single records; None where they are not told apart."""
+    mixed: MixedProducts | None = None
+    """Of the batch's own gradient, where its loss mixes the records; None where it does not, or that is not known."""
+    earlier_noise: tuple[float, float] | None = None
+    """Of the sum of earlier residuals: its product with this one, and its squared length; None without these."""
     counts: NumberCounts | None = None
     """Of single numbers; None where they were not kept."""
 
@@ -182,6 +188,8 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     odd_moves: tuple[tuple[float, ...], ...] = ()
     """Of moves that the optimizer does not explain: the cosines of the rest, in the parameters that it is in, with the
     step's noise, its clipped sum, the gradient of all records, and the step's sum without clipping."""
+    second_moment: SecondMoment | None = None
+    """What unexplained moves are divided by; None where there are none, or that is not known."""
     set_back: tuple[int, ...] = ()
     """Steps after which the weights were those before it again."""
     final_is_average: bool = False

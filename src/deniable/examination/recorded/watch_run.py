@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from contextvars import ContextVar
 from math import isfinite
@@ -29,9 +28,11 @@ from deniable.examination.recorded.batch_gradients import (
 from deniable.examination.recorded.chosen_records import RecordChoices
 from deniable.examination.recorded.class_counts import class_counts, follow_counts, weights_of_loss
 from deniable.examination.recorded.draws import Draws
+from deniable.examination.recorded.earlier_noise import EARLIER_STEPS, EarlierNoise
 from deniable.examination.recorded.given_inputs import GivenInputs
 from deniable.examination.recorded.initial_weights import InitialFinding, what_weights_have
 from deniable.examination.recorded.left_out_batches import LeftOutBatches
+from deniable.examination.recorded.mixed_losses import MixedLosses
 from deniable.examination.recorded.number_counts import are_centred, count_numbers
 from deniable.examination.recorded.other_records import OtherRecords, mean_figures
 from deniable.examination.recorded.record_shares import shorten
@@ -43,6 +44,7 @@ from deniable.examination.recorded.run_record import (
     known_factors,
     noise_variance,
 )
+from deniable.examination.recorded.second_moments import SecondMoments
 from deniable.examination.recorded.step_products import StepBefore, inner_products, looked_at, sample_places
 from deniable.examination.recorded.stepped_optimizer import SteppedOptimizer
 from deniable.examination.recorded.summed_families import MultipliedSums
@@ -57,8 +59,6 @@ NEW_WATCHERS: ContextVar[list[RunWatcher] | None] = ContextVar("NEW_WATCHERS", d
 """Where a test of somebody's training learns of the watchers that the training makes."""
 _ALWAYS_SECONDS = 2.0
 """Of CPU time that the watcher may take of any run: short ones are recomputed as a whole."""
-_EARLIER_STEPS = 512
-"""With which a step's noise is compared; beyond so many steps those that are examined become rarer."""
 
 
 def watch_run(
@@ -143,7 +143,8 @@ class RunWatcher:
         optimizer.check_weights(self._parameters)
         self._weights = WatchedWeights(self._parameters, optimizer.inner)
         self._places = sample_places(self._parameters)
-        self._earlier: deque[Tensor] = deque(maxlen=_EARLIER_STEPS)
+        self._earlier, self._mixed = EarlierNoise(len(self._weights)), MixedLosses(loss)
+        self._seconds = SecondMoments(self._weights)
         self._draws = Draws(len(batches.data))
         self._started, self._own, self._last = perf_counter(), 0.0, 0.0
         # the same in CPU time, which a busy machine does not stretch
@@ -255,6 +256,7 @@ class RunWatcher:
         others = self._others.sums(self.model, self._loss, clips, self._places, len(batch))
         every = self._others.mean(others)
         loss, accuracy = mean_figures(sums, len(batch))
+        residual = self._residual(gradients, divisor, sums)
         data_loss, data_accuracy = self._others.figures(others)
         found = ExaminedStep(
             number=number,
@@ -268,6 +270,8 @@ class RunWatcher:
             data_accuracy=data_accuracy,
             left_out=left_out,
             inputs=self._given.compare(items),
+            mixed=self._mixed.compare(self.model, items, self._places, sums, sums.gradients.held(residual)),
+            earlier_noise=self._earlier.along_sum(residual),
             counts=count_numbers(
                 [looked_at(g, at) * divisor for g, at in zip(gradients, self._places, strict=True)],
                 [part.flatten() for part in sums.clean],
@@ -282,19 +286,21 @@ class RunWatcher:
                 before=self._before.of(number),
                 every=every,
             ),
-            **self._of_records(items, gradients, divisor, sums),
+            **self._of_records(items, sums, residual),
         )
         if all(at is None for at in self._places):
             self._weights.keep_clean_sum(sums.clean)
+            self._seconds.note(number, gradients, sums, self._optimizer.clip)
         if not isinstance(clips, list):
-            residual, variance = self._residual(gradients, divisor, sums), noise_variance(found)
+            variance = noise_variance(found)
             self._multiplied.note(sums.gradients, residual, clips, variance)
             self._chosen.note(sums.gradients, residual, clips, variance)
             if others is not None:
                 self._others.note(others, clips, residual, variance, set(batch))
         self._before = self._before.then(number, gradients, self._places, divisor, sums=sums, every=every)
-        self._examined, self._next = self._examined + 1, number + 1 + number // _EARLIER_STEPS
-        return batch, found, self._compare_noise(found, gradients, divisor, sums.clean, sums.whole)
+        self._examined, self._next = self._examined + 1, number + 1 + number // EARLIER_STEPS  # then rarer
+        applied = [looked_at(g, at) * divisor for g, at in zip(gradients, self._places, strict=True)]
+        return batch, found, self._earlier.cosine(known_factors(found), applied, sums.clean, sums.whole)
 
     def _sums(self, batch: Sequence[int]) -> BatchSums:
         items, clips = [self._used.data[int(i)] for i in batch], self._optimizer.clips(self._parameters)
@@ -304,12 +310,12 @@ class RunWatcher:
         """As it was applied, at the weights that are looked at."""
         return torch.cat([looked_at(g, at) for g, at in zip(gradients, self._places, strict=True)]).double() * divisor
 
-    def _of_records(self, items: list[Any], gradients: list[Tensor], divisor: float, sums: BatchSums) -> RecordProducts:
+    def _of_records(self, items: list[Any], sums: BatchSums, residual: Tensor) -> RecordProducts:
         """Fields of `ExaminedStep` for a clipping norm of all parameters together."""
         if not items or isinstance(self._optimizer.clips(self._parameters), list):
             return {}
-        residual = sums.gradients.held(self._residual(gradients, divisor, sums))
-        return products_of_records(sums.gradients, residual, self._optimizer.clip, items, self._counts)
+        held = sums.gradients.held(residual)
+        return products_of_records(sums.gradients, held, self._optimizer.clip, items, self._counts)
 
     def _residual(self, gradients: list[Tensor], divisor: float, sums: BatchSums) -> Tensor:
         """At the weights that are looked at."""
@@ -340,24 +346,6 @@ class RunWatcher:
         sums = self._before.watched_sums(len(self._recording.steps), self._weights)
         return tuple(_cosine(off[moved], one[moved]) for one in sums) or None
 
-    def _compare_noise(
-        self, found: ExaminedStep, gradients: list[Tensor], divisor: float, clean: list[Tensor], whole: list[Tensor]
-    ) -> float | None:
-        """The largest cosine with earlier noise, on as many weights as are watched: what is used again has one of 1.
-
-        Noise is the residual without its parts along the clean sum and what is cut, which may be common to all steps.
-        """
-        count = sum(part.numel() for part in clean)
-        places = torch.linspace(0, count - 1, len(self._weights), dtype=torch.float64).long()
-        applied = [looked_at(g, at) * divisor for g, at in zip(gradients, self._places, strict=True)]
-        at_applied, at_clean, at_whole = (_pick(values, places) for values in (applied, clean, whole))
-        along_clean, along_cut = known_factors(found)
-        noise = at_applied - at_clean - along_clean * at_clean - along_cut * (at_whole - at_clean)
-        unit = noise / noise.norm().clamp(min=1e-30)
-        cosines = torch.stack(list(self._earlier)) @ unit if self._earlier else None
-        self._earlier.append(unit)
-        return None if cosines is None else round(float(cosines[cosines.abs().argmax()]), 9)
-
     def record(self) -> RunRecord:
         """End the watch: all that is known of the run, with the weights as they are now for the final ones."""
         if not self._recording.steps:
@@ -369,6 +357,7 @@ class RunWatcher:
             departure = self._weights.departures[-1] if off is not None else None
             odd = (departure or 0.0) > UNEXPLAINED_MOVE
             average = odd and self._weights.final_is_average()
+            any_odd = odd or any(move > UNEXPLAINED_MOVE for move in self._weights.departures)
             end = RunEnd(
                 draws=tuple(self._draws.counts.tolist()),
                 overlaps=self._draws.overlaps,
@@ -377,6 +366,7 @@ class RunWatcher:
                 not_recomputed=self._refusal,
                 final_is_average=average,
                 final_step=self._weights.final_step() if odd else None,
+                second_moment=self._seconds.found() if any_odd else None,
                 absent=self._others.found(),
                 multiplied=self._multiplied.found(),
                 multiplied_apart=self._multiplied.gained_apart(),
@@ -434,10 +424,6 @@ def _share(budget: float | str) -> float:
     if rest:
         raise ValueError(f'budget must be a share of the run\'s time such as .1 or "10%", got {budget!r}')
     return probability("budget", share)
-
-
-def _pick(values: Sequence[Tensor], places: Tensor) -> Tensor:
-    return torch.cat([v.detach().flatten().cpu() for v in values])[places].double()
 
 
 def _length(gradients: Sequence[Tensor]) -> float:

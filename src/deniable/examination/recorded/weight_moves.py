@@ -26,15 +26,15 @@ class WatchedWeights:
     """
 
     def __init__(self, parameters: Sequence[Tensor], optimizer: torch.optim.Optimizer, number: int = 512) -> None:
-        self._parameters = list(parameters)
+        self.parameters = list(parameters)
         sizes = np.array([p.numel() for p in parameters])
         share = np.maximum(1, np.minimum(sizes, number * sizes // max(1, sizes.sum())))
         self.places = [torch.linspace(0, size - 1, int(k)).long() for size, k in zip(sizes, share, strict=True)]
         group_of = {id(p): i for i, group in enumerate(optimizer.param_groups) for p in group["params"]}
-        self._groups = [group_of.get(id(p), 0) for p in self._parameters]
+        self._groups = [group_of.get(id(p), 0) for p in self.parameters]
         self._optimizer = optimizer
         self._expected: Tensor | None = None
-        self._twins = [torch.nn.Parameter(part.clone()) for part in self._take([p.detach() for p in self._parameters])]
+        self._twins = [torch.nn.Parameter(part.clone()) for part in self._take([p.detach() for p in self.parameters])]
         self._copy = self._copy_of(optimizer)
         self.departures: list[float] = []
         self.off: Tensor | None = None
@@ -51,10 +51,20 @@ class WatchedWeights:
         """The watched numbers of some tensors that are shaped like the parameters, as one vector."""
         return torch.cat([part.double() for part in self._take(values)])
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Of the optimizer, for its first weights."""
+        return dict(self._optimizer.param_groups[0])
+
+    def starts(self) -> list[Tensor]:
+        """The watched weights before each of the first steps, and now where these are all."""
+        now = self.take([p.detach() for p in self.parameters])
+        return [*self._history, *([now] if len(self._history) <= _KEPT_STEPS else [])]
+
     def before_step(self, gradients: Sequence[Tensor]) -> None:
         """Compare the weights with where the last step should have led; then play this step on the copy."""
         self.compare()
-        now = self._take([p.detach() for p in self._parameters])
+        now = self._take([p.detach() for p in self.parameters])
         with torch.no_grad():
             for twin, weight, gradient in zip(self._twins, now, self._take(gradients), strict=True):
                 twin.copy_(weight)
@@ -71,7 +81,7 @@ class WatchedWeights:
         """How far the weights are from where the last step should have led, if there was one; kept in `departures`."""
         if self._expected is None:
             return None
-        now = self.take([p.detach() for p in self._parameters])
+        now = self.take([p.detach() for p in self.parameters])
         off = now - self._expected
         size = float((self._expected - self._start).norm())
         rounding = 1e-5 * float(self._start.norm()) / max(1, len(self._start)) ** 0.5
@@ -97,7 +107,7 @@ class WatchedWeights:
 
     def final_step(self) -> int | None:
         """The step before which the weights were what they are now; None where they were never."""
-        now = self.take([p.detach() for p in self._parameters])
+        now = self.take([p.detach() for p in self.parameters])
         near = 1e-6 * float(now.norm())
         return next((at for at, one in enumerate(self._history) if float((one.double() - now).norm()) <= near), None)
 
@@ -113,7 +123,7 @@ class WatchedWeights:
             return False
         rows = torch.stack(span)
         rows = rows / rows.norm(dim=1, keepdim=True).clamp(min=1e-30)
-        target = self.take([p.detach() for p in self._parameters]) - self._last
+        target = self.take([p.detach() for p in self.parameters]) - self._last
         solved = torch.linalg.lstsq(rows.T, target.unsqueeze(1), driver="gelsd").solution
         return bool((rows.T @ solved - target.unsqueeze(1)).norm() <= _AVERAGE * target.norm())
 

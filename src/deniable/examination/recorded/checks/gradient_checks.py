@@ -15,6 +15,7 @@ from deniable.examination.recorded.checks.candidates import (
     Candidate,
     distance_of_claim,
 )
+from deniable.examination.recorded.checks.excess_noise import mixed_p_value
 from deniable.examination.recorded.checks.known_vectors import (
     LargestShare,
     along_known,
@@ -66,9 +67,10 @@ def gradient_check(record: RunRecord, claimed: Training, level: float) -> RunChe
         shares.p_value,
         _absent_p_value(record),
         _size_p_value(record, units),
+        mixed_p_value(record),
     )
-    if p_value >= level or is_rounding(grams):
-        return RunCheck(name=_NAME, outcome=AS_CLAIMED, observed="the same", expected=_EXPECTED, p_value=p_value)
+    if (found := _without_candidates(record, p_value, level, grams)) is not None:
+        return found
     candidates = sorted(
         (
             *_all_candidates(record, units, level),
@@ -99,6 +101,37 @@ def gradient_check(record: RunRecord, claimed: Training, level: float) -> RunChe
     if best.factors is not None:
         return _scaled_check(record, claimed, best.factors, p_value)
     return RunCheck(name=_NAME, outcome=best.outcome, observed=best.sentence, expected=_EXPECTED, p_value=p_value)
+
+
+def _without_candidates(record: RunRecord, p_value: float, level: float, grams: list[Array]) -> RunCheck | None:
+    """Of a gradient that is the claimed one, or of a loss that mixes records; None of others."""
+    outcome: Outcome = AS_CLAIMED
+    seen = "the same"
+    if mixed_p_value(record) < level:
+        outcome, seen = LESS, _MIXED
+    elif p_value >= level and _have_no_gradient(record.steps):
+        outcome, seen = UNKNOWN, _NOT_ALONE
+    elif p_value < level and not is_rounding(grams):
+        return None
+    return RunCheck(name=_NAME, outcome=outcome, observed=seen, expected=_EXPECTED, p_value=p_value)
+
+
+_MIXED = (
+    "the loss mixes the records of a batch (it is neither the sum nor the mean of their own losses, as with the others "
+    "of the batch for negatives), and its gradient is applied, so that one record is in the gradients of others and "
+    "clipping bounds nobody's influence: train on a loss that every record has by itself"
+)
+
+
+_NOT_ALONE = (
+    "the loss mixes the records of a batch, and one alone has no gradient, so that none could be recomputed: name a "
+    "loss that every record has by itself"
+)
+
+
+def _have_no_gradient(steps: tuple[ExaminedStep, ...]) -> bool:
+    """Whether all records' own gradients are zero, and a batch's is not."""
+    return any(step.mixed is not None for step in steps) and not any(step.clean for step in steps)
 
 
 def _all_candidates(record: RunRecord, units: list[Array], level: float) -> Iterator[Candidate]:

@@ -58,20 +58,47 @@ def _what_moves(record: RunRecord, odd: list[int], last: bool) -> tuple[Outcome,
     if len(towards) and np.median(np.abs(towards[:, 2])) > _WITHOUT_NOISE:
         where = f"in {len(odd):,} steps, first in step {odd[0] + 1:,}" if odd else "after the last step"
         return LESS, f"the weights also move along the gradient of all records without noise, {where}: {_ALONE}"
-    if last and not odd and record.final_holds_clean:
-        return LESS, (
+    told = _after_the_last(record, along) if last and not odd else _divided_by(record)
+    where = f"in {len(odd):,} steps, first in step {odd[0] + 1:,}" if odd else "after the last watched step"
+    return (LESS, told) if told else (UNKNOWN, f"the weights move by something that was not watched, {where}")
+
+
+def _after_the_last(record: RunRecord, along: float | None) -> str:
+    """What a move after the last step is made of, in words; "" where it is not known."""
+    if record.final_holds_clean:
+        return (
             "the final weights are made of the steps' clipped sums without noise: release the weights that the noisy "
             "steps lead to"
         )
-    if last and not odd and along is not None and along > 0 and cosine(along, record.watched_weights) < _SURE:
-        return LESS, (
+    if along is not None and along > 0 and cosine(along, record.watched_weights) < _SURE:
+        return (
             "after the last watched step the weights move along the records' gradient, without noise: release the "
             "final weights that the noisy steps lead to"
         )
-    where = f"in {len(odd):,} steps, first in step {odd[0] + 1:,}" if odd else "after the last watched step"
-    return UNKNOWN, f"the weights move by something that was not watched, {where}"
+    return ""
 
 
+def _divided_by(record: RunRecord) -> str:
+    """That the optimizer divides by what is made of gradients without noise, in words; "" where it may not."""
+    if record.second_moment is None:
+        return ""
+    source, agrees, applied = record.second_moment
+    if agrees < _RANKED or applied > agrees - _APART:
+        return ""
+    return (
+        f"the optimizer's second moment, by which it divides its moves, is made of {_SOURCES[source]}, not of the "
+        "applied gradients: which weights move far then shows what no noise hides; square the noisy gradient"
+    )
+
+
+_SOURCES = {
+    "clean": "clipped sums before their noise",
+    "unclipped": "gradients without clipping and noise",
+    "single": "the squares of single records' gradients",
+    "applied": "applied gradients",
+}
+_RANKED, _APART = 0.9, 0.1
+"""The correlation of ranks from which on moves are divided by that, if the applied gradients' is less by so much."""
 _ALONE = "apply the noisy gradient alone"
 
 

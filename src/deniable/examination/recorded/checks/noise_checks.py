@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import sqrt
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import fdtr
@@ -17,6 +18,7 @@ from deniable.examination.diagnostics.p_values import (
     kurtosis_p_value,
     normal,
 )
+from deniable.examination.recorded.checks.excess_noise import unlike_noise
 from deniable.examination.recorded.checks.followed_figures import figure_that_explains
 from deniable.examination.recorded.checks.outcomes import AS_CLAIMED, LESS, OTHER, ROUNDING, UNKNOWN
 from deniable.examination.recorded.checks.step_lengths import step_sigmas
@@ -300,6 +302,17 @@ def _scale_check(
     elif outcome == LESS and signal is not None and signal.explains(ratio):
         outcome, seen = UNKNOWN, f"{seen}, {_SHORTENED}"
     return RunCheck(name=name, outcome=outcome, observed=seen, expected=_EXPECTED, p_value=p_value)
+
+
+def surely_noise(check: RunCheck, record: RunRecord) -> RunCheck:
+    """The check, but that more noise is not judged where it may be a gradient that was not recomputed."""
+    if check.outcome != OTHER or check.observed.endswith(SCALED) or not (unlike := unlike_noise(record)):
+        return check
+    seen = (
+        f"{check.observed}, but not all of it looks like noise ({unlike}): another gradient than the one recomputed "
+        "may be in it (a loss that mixes records, other records); name the loss that is trained on"
+    )
+    return msgspec.structs.replace(check, outcome=UNKNOWN, observed=seen)
 
 
 def independence_check(record: RunRecord, level: float) -> RunCheck:

@@ -98,8 +98,8 @@ def tell_chosen(order: Order, rule: Rule, value: float) -> tuple[Outcome, str]:
     which = f"only the records of a batch with the {order} count"
     if rule == "level":
         return UNKNOWN, (
-            f"{which}, those on one side of about {value:.2g}: that is as safe if the level was fixed beforehand; name "
-            "the loss that is trained on, which is zero for the others"
+            "the applied gradient is another than the batch's clipped sum: name the loss that is trained on (it is "
+            f"nearest to that of the {order}, on one side of {value:.2g}: as safe, if that was fixed beforehand)"
         )
     many = {
         "share": f"about {value:.0%} of them",

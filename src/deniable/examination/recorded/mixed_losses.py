@@ -1,0 +1,68 @@
+"""Losses that mix the records of a batch: is the batch's loss made of its records' own, and is its gradient applied?
+
+A loss over pairs of a batch (its other records as negatives), or a model that looks at the whole batch, has a gradient
+that no weights of the records' own gradients give. What is left of it across these is a direction that is known before
+the noise is drawn: the residual has no more along it than noise has, unless that loss was trained on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from deniable.examination.recorded.batch_gradients import BatchSums, Places, RecordLoss, loss_of_batch
+from deniable.examination.recorded.record_shares import shorten
+
+MixedProducts = tuple[float, float, float]
+"""Of the batch's gradient across its records' own: product with the residual, and squared length; that of all of it."""
+_SAME = 1e-3
+"""Relative: losses that differ by less are the same."""
+_LOOKS = 4
+"""So many steps are looked at in any case, then rarely."""
+
+
+class MixedLosses:
+    """Whether the loss mixes records is asked in some steps; once it does, its gradient is compared in all."""
+
+    def __init__(self, loss: RecordLoss) -> None:
+        self._loss = loss
+        self._mixes, self._looks = False, 0
+
+    def compare(
+        self, model: nn.Module, items: Sequence[Any], places: Places, sums: BatchSums, residual: Tensor
+    ) -> MixedProducts | None:
+        """None where the loss does not mix records, or that is not known; `residual` where gradients are held."""
+        self._looks += 1
+        often = self._looks <= _LOOKS or not self._looks & (self._looks - 1)
+        if len(items) < 2 or not (self._mixes or often):
+            return None
+        self._mixes = self._mixes or self._differs(model, items, sums)
+        found = loss_of_batch(model, items, self._loss, places) if self._mixes else None
+        if found is None:
+            return None
+        whole = sums.gradients.held(torch.cat([part.flatten() for part in found[1]])).double().cpu()
+        across = _across(sums.gradients.values.double().cpu(), whole)
+        return shorten(across @ residual.cpu()), shorten(across @ across), shorten(whole @ whole)
+
+    def _differs(self, model: nn.Module, items: Sequence[Any], sums: BatchSums) -> bool:
+        """Whether the batch's loss is neither the sum nor the mean of its records' losses."""
+        found = loss_of_batch(model, items, self._loss, None)
+        if found is None or sums.gradients.losses is None:
+            return False
+        losses, value = sums.gradients.losses.double(), found[0]
+        near = _SAME * (float(losses.abs().mean()) + abs(value) / len(items)) + 1e-6
+        return abs(value - float(losses.sum())) > near * len(items) and abs(value - float(losses.mean())) > near
+
+
+def _across(values: Tensor, whole: Tensor) -> Tensor:
+    """What is left of a vector across the rows."""
+    lengths = values.norm(dim=1)
+    rows = values[lengths > 1e-9 * max(float(lengths.max()), float(whole.norm()))]
+    if not len(rows):
+        return whole
+    found = torch.linalg.lstsq(rows.T, whole[:, None], driver="gelsd").solution
+    left: Tensor = whole - (rows.T @ found).flatten()
+    return left

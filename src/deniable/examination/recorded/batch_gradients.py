@@ -167,10 +167,42 @@ def loss_of_batch(
         try:
             value, _ = loss.of(plain, _moved(loss.batch_of(*items), parameters[0].device))
             found = [] if places is None else torch.autograd.grad(value, parameters, allow_unused=True)
-        except (RuntimeError, TypeError, ValueError, LookupError, AttributeError, AssertionError):  # of the user's code
+        except _USERS:
             return None
     each = [torch.zeros_like(p) if g is None else g for g, p in zip(found, parameters, strict=False)]
     return float(value.detach()), [_at(g, at) for g, at in zip(each, places or (), strict=True)]
+
+
+_SEEN_NUMBERS = 2**20
+_USERS = (RuntimeError, TypeError, ValueError, LookupError, AttributeError, AssertionError)
+"""What code that was not written for a batch may raise."""
+
+
+def run_forward(model: nn.Module, items: Sequence[Any], loss: RecordLoss, seen: dict[str, Tensor]) -> bool:
+    """A forward pass on these records as one batch; `seen` gets what the model is given and its modules make of it.
+
+    False if they are no batch for the model.
+    """
+
+    def note(name: str, value: Any) -> None:
+        tensor = next((one for one in value if isinstance(one, Tensor)), None) if isinstance(value, tuple) else value
+        if isinstance(tensor, Tensor) and tensor.is_floating_point() and tensor.numel() <= _SEEN_NUMBERS:
+            seen[name] = tensor.detach()
+
+    with _without_hooks(model) as plain:
+        hooks = [plain.register_forward_pre_hook(lambda _, given: note("input", given))]
+        hooks += [
+            module.register_forward_hook(lambda _, __, made, name=name: note(name, made))
+            for name, module in plain.named_modules()
+        ]
+        try:
+            loss.of(plain, _moved(loss.batch_of(*items), next(plain.parameters()).device))
+        except _USERS:
+            return False
+        finally:
+            for hook in hooks:
+                hook.remove()
+    return True
 
 
 def _moved(batch: Any, device: torch.device) -> Any:

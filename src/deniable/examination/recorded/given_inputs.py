@@ -55,6 +55,10 @@ class GivenInputs:
         if self._numbers <= _HELD_NUMBERS:
             self._held.append(_rows(tensors[0]))
 
+    def every_record(self) -> Tensor | None:
+        """(records, numbers) of all; None of larger data, or where they are no numbers of one shape."""
+        return self._all_records
+
     def compare(self, items: Sequence[Any]) -> OtherInputs:
         """What the model was given in place of these records of a step."""
         with torch.no_grad():

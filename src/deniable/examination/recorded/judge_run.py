@@ -30,7 +30,12 @@ from deniable.examination.recorded.checks.noise_power import tell_power, visible
 from deniable.examination.recorded.checks.norms_check import norms_check
 from deniable.examination.recorded.checks.number_checks import numbers_check
 from deniable.examination.recorded.checks.outcomes import AS_CLAIMED, LESS, OTHER, ROUNDING, UNKNOWN
-from deniable.examination.recorded.checks.outside_checks import inputs_check, left_out_check, public_checks
+from deniable.examination.recorded.checks.outside_checks import (
+    buffers_check,
+    inputs_check,
+    left_out_check,
+    public_checks,
+)
 from deniable.examination.recorded.checks.sampling_checks import divisor_check, sampling_check, steps_check
 from deniable.examination.recorded.checks.step_lengths import length_check
 from deniable.examination.recorded.run_record import RunRecord
@@ -101,6 +106,8 @@ def _list_not_shown(record: RunRecord) -> tuple[str, ...]:
         found.append(f"whether a step uses records that it did not draw ({which} compared with it)")
     if record.count_noise is not None:
         found.append(f"the noise of the count that the clipping norm follows ({record.count_noise:g}, it is said)")
+    if record.buffers_left_out:
+        found.append(f"{record.buffers_left_out:,} large buffers of the model, which are released with its weights")
     return (*found, _INITIAL_PUBLIC if record.initial_is_public else _INITIAL, *_NOT_SHOWN)
 
 
@@ -147,6 +154,8 @@ def _all_checks(record: RunRecord, claimed: Training, level: float) -> Iterator[
     if (left_out := left_out_check(record, level)) is not None:
         yield left_out
     yield from public_checks(record)
+    if not record.mixes_records and (buffers := buffers_check(record)) is not None:
+        yield buffers
     if (norms := norms_check(record, claimed)) is not None:
         yield norms
     yield moves_check(record)

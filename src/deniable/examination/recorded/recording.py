@@ -14,6 +14,7 @@ from deniable.examination.recorded.initial_weights import InitialFinding
 from deniable.examination.recorded.run_record import AbsentRecord, ExaminedStep, RunRecord
 from deniable.examination.recorded.second_moments import SecondMoment
 from deniable.examination.recorded.summed_families import MultipliedSum
+from deniable.examination.recorded.watched_buffers import BufferFinding
 from deniable.results.base import UnreadableError
 
 
@@ -71,6 +72,8 @@ class RunEnd(msgspec.Struct, frozen=True, kw_only=True, tag="end"):
     multiplied_apart: tuple[float, ...] = ()
     chosen: tuple[ChosenRecords, ...] = ()
     second_moment: SecondMoment | None = None
+    buffers: tuple[tuple[str, BufferFinding], ...] = ()
+    buffers_left_out: int = 0
     weights_from_counts: bool = False
     scheduled: bool = False
 
@@ -143,6 +146,8 @@ class Recording:
             multiplied=() if self.end is None else self.end.multiplied,
             multiplied_apart=() if self.end is None else self.end.multiplied_apart,
             chosen=() if self.end is None else self.end.chosen,
+            buffers=() if self.end is None else self.end.buffers,
+            buffers_left_out=0 if self.end is None else self.end.buffers_left_out,
             second_moment=None if self.end is None else self.end.second_moment,
             initial=self.start.initial,
             initial_is_public=self.start.initial_is_public,

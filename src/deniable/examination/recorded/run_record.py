@@ -15,6 +15,7 @@ from deniable.examination.recorded.number_counts import NumberCounts
 from deniable.examination.recorded.record_shares import RecordShares
 from deniable.examination.recorded.second_moments import SecondMoment
 from deniable.examination.recorded.summed_families import MultipliedSum
+from deniable.examination.recorded.watched_buffers import BufferFinding
 
 AbsentRecord = tuple[int, float, float]
 """The number of a record, and over the steps that did not draw it the sums of product and squared length, in variances
@@ -190,6 +191,10 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     step's noise, its clipped sum, the gradient of all records, and the step's sum without clipping."""
     second_moment: SecondMoment | None = None
     """What unexplained moves are divided by; None where there are none, or that is not known."""
+    buffers: tuple[tuple[str, BufferFinding], ...] = ()
+    """What changed those that are not known to change harmlessly."""
+    buffers_left_out: int = 0
+    """So many were too large to be looked at."""
     set_back: tuple[int, ...] = ()
     """Steps after which the weights were those before it again."""
     final_is_average: bool = False

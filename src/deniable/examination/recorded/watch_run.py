@@ -49,6 +49,7 @@ from deniable.examination.recorded.step_products import StepBefore, inner_produc
 from deniable.examination.recorded.stepped_optimizer import SteppedOptimizer
 from deniable.examination.recorded.summed_families import MultipliedSums
 from deniable.examination.recorded.used_batches import UsedBatches
+from deniable.examination.recorded.watched_buffers import WatchedBuffers
 from deniable.examination.recorded.ways_to_sum import RecordProducts, products_of_records
 from deniable.examination.recorded.weight_moves import WatchedWeights
 from deniable.training.networks.losses import loss_function
@@ -144,7 +145,7 @@ class RunWatcher:
         self._weights = WatchedWeights(self._parameters, optimizer.inner)
         self._places = sample_places(self._parameters)
         self._earlier, self._mixed = EarlierNoise(len(self._weights)), MixedLosses(loss)
-        self._seconds = SecondMoments(self._weights)
+        self._seconds, self._buffers = SecondMoments(self._weights), WatchedBuffers(model)
         self._draws = Draws(len(batches.data))
         self._started, self._own, self._last = perf_counter(), 0.0, 0.0
         # the same in CPU time, which a busy machine does not stretch
@@ -174,7 +175,8 @@ class RunWatcher:
     def _look_at_weights(self) -> InitialFinding:
         started, computed = perf_counter(), process_time()
         asks = self._loss.batch_loss is None and not mixes_records(self.model)
-        found = what_weights_have(self.model, self._used.data, self._given.rows_of, asks)
+        with self._buffers.kept():
+            found = what_weights_have(self.model, self._used.data, self._given.rows_of, asks)
         self._own, self._own_computed = perf_counter() - started, process_time() - computed
         return found
 
@@ -204,10 +206,11 @@ class RunWatcher:
         odd = self._odd_move(moved)
         divisor = self._optimizer.divisor
         length = _length(gradients) * divisor**2
+        changed = self._buffers.start_step()
         found, cosine, batch = None, None, self._left_out.split(batches, torch.empty(0), None)[0]
         if self._may_examine(started) and isfinite(length):
-            with torch.random.fork_rng(devices=[]):
-                batch, found, cosine = self._examine(batches, gradients, divisor)
+            with torch.random.fork_rng(devices=[]), self._buffers.kept():
+                batch, found, cosine = self._examine(batches, gradients, divisor, changed)
             self._last, self._last_computed = perf_counter() - started, process_time() - computed
         self._draws.note(batch)
         self._given.start_step()
@@ -243,7 +246,7 @@ class RunWatcher:
         return not self._examined or self._budget == 1 or short or (fits and computed)
 
     def _examine(
-        self, batches: Sequence[list[int]], gradients: list[Tensor], divisor: float
+        self, batches: Sequence[list[int]], gradients: list[Tensor], divisor: float, changed: dict[str, Tensor]
     ) -> tuple[list[int], ExaminedStep | None, float | None]:
         """The records that the step used; what is found, and the cosine of its noise with earlier noise."""
         batch = [record for one in batches for record in one]
@@ -297,6 +300,9 @@ class RunWatcher:
             self._chosen.note(sums.gradients, residual, clips, variance)
             if others is not None:
                 self._others.note(others, clips, residual, variance, set(batch))
+        if changed:
+            drawn = np.random.default_rng().choice(len(self._used.data), len(batch)).tolist()
+            self._buffers.explain(changed, items, [self._used.data[i] for i in drawn], self._loss, sums)
         self._before = self._before.then(number, gradients, self._places, divisor, sums=sums, every=every)
         self._examined, self._next = self._examined + 1, number + 1 + number // EARLIER_STEPS  # then rarer
         applied = [looked_at(g, at) * divisor for g, at in zip(gradients, self._places, strict=True)]
@@ -359,6 +365,8 @@ class RunWatcher:
             average = odd and self._weights.final_is_average()
             any_odd = odd or any(move > UNEXPLAINED_MOVE for move in self._weights.departures)
             end = RunEnd(
+                buffers=self._buffers.found(self._given.every_record() if self._buffers else None),
+                buffers_left_out=self._buffers.left_out,
                 draws=tuple(self._draws.counts.tolist()),
                 overlaps=self._draws.overlaps,
                 final_move=departure,
@@ -401,7 +409,7 @@ class RunWatcher:
             return None
         data = self._used.data
         some = np.random.default_rng().choice(len(data), min(_COMPARED_RECORDS, len(data)), replace=False)
-        with torch.random.fork_rng(devices=[]):
+        with torch.random.fork_rng(devices=[]), self._buffers.kept():
             sums = recompute_sums(self.model, [data[int(i)] for i in some], self._loss, 1.0, self._weights.places)
         gradient = torch.cat([part.double().cpu() for part in sums.whole])
         return float(-(off @ gradient) / (off.norm() * gradient.norm()).clamp(min=1e-30))

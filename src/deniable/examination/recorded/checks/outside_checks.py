@@ -12,6 +12,7 @@ from deniable.examination.diagnostics.p_values import any_of
 from deniable.examination.recorded.checks.outcomes import LESS, UNKNOWN
 from deniable.examination.recorded.given_inputs import OtherInputs
 from deniable.examination.recorded.run_record import RunRecord
+from deniable.examination.recorded.watched_buffers import BufferFinding
 from deniable.results.run_result import Outcome, RunCheck
 
 _ALL = "so that every record changes the gradients of all others, which no noise hides"
@@ -77,6 +78,27 @@ def public_checks(record: RunRecord) -> Iterator[RunCheck]:
         yield RunCheck(name="initial weights", outcome=UNKNOWN, observed=_KNOWN_LABELS, expected=expected)
     if record.weights_from_counts:
         yield RunCheck(name="weights of classes", outcome=LESS, observed=_BY_COUNTS, expected=expected)
+
+
+_BUFFERS: dict[BufferFinding, str] = {
+    "records": f"is made of the records of each batch without noise, {_HIDDEN}, and is released with the weights",
+    "all records": f"is a statistic of all records without noise, {_HIDDEN}, and is released with the weights",
+    "unknown": "changes in the steps by something that was not watched: if the records make it, no noise hides it",
+    "end": "changes after the last step by something that was not watched: if the records make it, no noise hides it",
+}
+
+
+def buffers_check(record: RunRecord) -> RunCheck | None:
+    """None where no buffer changes, or only harmlessly."""
+    if not record.buffers:
+        return None
+    leaks = [row for row in record.buffers if row[1] in ("records", "all records")]
+    outcome: Outcome = LESS if leaks else UNKNOWN
+    name, finding = next(iter(leaks or record.buffers))
+    more = len(leaks or record.buffers) - 1
+    others = f" (and {more:,} more)" if more else ""
+    seen = f"the buffer {name}{others} {_BUFFERS[finding]}: fix it beforehand, or make it of public data"
+    return RunCheck(name="buffers", outcome=outcome, observed=seen, expected="not made of the records")
 
 
 Array = NDArray[np.float64]

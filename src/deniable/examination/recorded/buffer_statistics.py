@@ -1,0 +1,70 @@
+"""Statistics of a batch, of the shape of a buffer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from deniable.examination.recorded.batch_gradients import BatchSums
+from deniable.examination.recorded.class_counts import class_of
+
+Target = tuple[str, Tensor]
+
+
+def statistics_of(values: Tensor, shape: torch.Size) -> Iterator[Target]:
+    """Of (records, ..., features) or (records, channels, ...), by feature, channel or number; or of all numbers."""
+    if values.dim() < 2 or not len(values):
+        return
+    numbers = shape.numel()
+    tables = {
+        "by feature": values.flatten(0, -2),
+        "by channel": values.movedim(1, -1).flatten(0, -2),
+        "by number": values.flatten(1),
+        "of all": values.reshape(-1, 1),
+    }
+    for name, table in tables.items():
+        if table.shape[1] == numbers:
+            for key, value in _columns(table):
+                yield f"{key} {name}", value.reshape(shape)
+
+
+def _columns(table: Tensor) -> Iterator[Target]:
+    yield "mean", table.mean(0)
+    yield "sum", table.sum(0)
+    yield "mean square", table.square().mean(0)
+    yield "sum of squares", table.square().sum(0)
+    yield "least", table.min(0).values
+    yield "largest", table.max(0).values
+    yield "largest size", table.abs().max(0).values
+    if len(table) > 1:
+        for correction in (0, 1):
+            yield f"variance {correction}", table.var(0, correction=correction)
+            yield f"spread {correction}", table.std(0, correction=correction)
+
+
+def statistics_of_step(sums: BatchSums) -> Iterator[Target]:
+    """Single numbers: loss and norms of the records."""
+    norms = sums.gradients.norms
+    if len(norms):
+        yield "loss", torch.tensor(sums.loss / len(norms))
+        yield "right", torch.tensor(sums.right / len(norms))
+        yield "mean norm", norms.mean()
+        yield "median norm", norms.median()
+        yield "longest", norms.max()
+        yield "clipped length", torch.stack([part.norm() for part in sums.clean]).norm()
+
+
+def class_means(values: Tensor, items: Sequence[Any], old: Tensor) -> Iterator[Target]:
+    """(classes, features) means and sums of each class; where a class is absent what is there."""
+    classes = [class_of(item) for item in items]
+    if old.dim() != 2 or values.dim() != 2 or values.shape[1] != old.shape[1] or len(values) != len(items):
+        return
+    if any(one is None or not 0 <= one < len(old) for one in classes):
+        return
+    means = old.clone()
+    for one in {c for c in classes if c is not None}:
+        means[one] = values[[c == one for c in classes]].mean(0)
+    yield "mean of class", means

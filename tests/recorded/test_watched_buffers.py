@@ -1,0 +1,129 @@
+"""Buffers are released with the weights: what changes them is told, and what makes no record visible stays right."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from tests.recorded.test_run_mutations import RECORDS, Run
+
+
+class Scale(nn.Module):
+    """Features less a mean, which somebody else may change; with a count of steps as a float."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mean: Tensor
+        self.count: Tensor
+        self.register_buffer("mean", torch.zeros(8))
+        self.register_buffer("count", torch.zeros(1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x - self.mean
+
+
+class ScaleInPass(Scale):
+    """Every pass on a batch changes it."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        if len(x) > 1:
+            self.mean = 0.9 * self.mean + 0.1 * x.detach().abs().mean(0).sqrt()
+        return super().forward(x)
+
+
+class WithBuffers(Run):
+    def network(self) -> nn.Module:
+        return nn.Sequential(self.scale(), nn.Linear(8, 24), nn.Tanh(), nn.Linear(24, 3))
+
+    def scale(self) -> Scale:
+        return Scale()
+
+    def change(self, scale: Scale) -> None:
+        scale.count += 1
+
+    def gradients(self) -> dict[str, Tensor]:
+        self.change(self.model[0])  # type: ignore[index, arg-type]
+        return super().gradients()
+
+
+class RunningMean(WithBuffers):
+    def change(self, scale: Scale) -> None:
+        scale.mean.lerp_(self.x.mean(0), 0.1)
+
+
+class PassedMean(WithBuffers):
+    def scale(self) -> Scale:
+        return ScaleInPass()
+
+    def change(self, scale: Scale) -> None:
+        self.model(self.x)
+
+
+class RunningLoss(WithBuffers):
+    def change(self, scale: Scale) -> None:
+        with torch.no_grad():
+            scale.count.lerp_(nn.functional.cross_entropy(self.model(self.x), self.y), 0.1)
+
+
+class MeanOfAll(WithBuffers):
+    """Before the first step, and never after it."""
+
+    def scale(self) -> Scale:
+        found = Scale()
+        found.mean.copy_(self.data.tensors[0].mean(0))
+        return found
+
+    def change(self, scale: Scale) -> None:
+        pass
+
+
+class NoisyMean(WithBuffers):
+    """How much noise, and of what, is not known."""
+
+    def change(self, scale: Scale) -> None:
+        scale.mean.lerp_(self.x.mean(0) + torch.randn(8, generator=self.random), 0.1)
+
+
+class AtTheEnd(WithBuffers):
+    def end(self) -> None:
+        self.model[0].mean.copy_(torch.randn(8, generator=self.random))  # type: ignore[index, operator, union-attr]
+
+
+class Normed(Run):
+    """Spectral norm keeps vectors of its power iteration."""
+
+    def network(self) -> nn.Module:
+        layer = nn.utils.parametrizations.spectral_norm(nn.Linear(8, 24))
+        return nn.Sequential(layer, nn.Tanh(), nn.Linear(24, 3)).eval()
+
+
+@pytest.mark.parametrize(
+    ("mutation", "verdict", "words"),
+    [
+        (RunningMean, "violated", "the buffer 0.mean is made of the records of each batch"),
+        (PassedMean, "violated", "the buffer 0.mean is made of the records of each batch"),
+        (RunningLoss, "violated", "the buffer 0.count is made of the records of each batch"),
+        (MeanOfAll, "violated", "the buffer 0.mean is a statistic of all records"),
+        (NoisyMean, "cannot judge", "the buffer 0.mean changes in the steps by something that was not watched"),
+        (AtTheEnd, "cannot judge", "the buffer 0.mean changes after the last step"),
+        (WithBuffers, "consistent", "not examined"),
+        (Normed, "consistent", "not examined"),
+    ],
+)
+def test_buffers_are_watched(mutation: Callable[[], Run], verdict: str, words: str) -> None:
+    found = mutation().train()
+    assert found.verdict == verdict, found.verdict_text
+    assert re.search(words, found.verdict_text), found.verdict_text
+
+
+def test_a_watcher_leaves_buffers_as_they_are() -> None:
+    """Passes of its own change none."""
+    run = WithBuffers()
+    assert run.train().verdict == "consistent"
+    scale = run.model[0]  # type: ignore[index]
+    assert float(scale.count) == run.steps  # type: ignore[arg-type, union-attr]
+    assert len(run.data) == RECORDS

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from tests.recorded.test_run_mutations import RATE, RECORDS, Run, Sums
+from tests.recorded.test_run_mutations import RATE, RECORDS, Run, Sums, UnequalClasses
 
 
 class OwnAdam(Run):
@@ -46,12 +46,39 @@ class NoisySquares(OwnAdam):
     """As safe, but not what the watched optimizer does."""
 
 
+class AtTheEnd(UnequalClasses):
+    """After the last step the bias of the outputs is moved."""
+
+    def end(self) -> None:
+        with torch.no_grad():
+            self.model[2].bias += self.moved()  # type: ignore[index, operator, union-attr]
+
+    def moved(self) -> torch.Tensor:
+        return torch.tensor([0.3, -0.1, 0.2])
+
+    def shares(self) -> torch.Tensor:
+        return torch.bincount(self.data.tensors[1], minlength=3) / RECORDS
+
+
+class Calibrated(AtTheEnd):
+    def moved(self) -> torch.Tensor:
+        return self.shares().log() - torch.softmax(self.model(self.data.tensors[0]), 1).mean(0).log()
+
+
+class SetToShares(AtTheEnd):
+    def moved(self) -> torch.Tensor:
+        return self.shares().log() - self.model[2].bias  # type: ignore[index, operator, union-attr, return-value]
+
+
 @pytest.mark.parametrize(
     ("mutation", "verdict", "words"),
     [
         (CleanSquares, "violated", "second moment, .* is made of clipped sums before their noise"),
         (SingleSquares, "violated", "second moment, .* is made of (the squares of single|gradients without|clipped)"),
-        (NoisySquares, "cannot judge", "weights move by something that was not watched"),
+        (NoisySquares, "cannot judge", "weights move by something .* in 24 steps, the first is step 1"),
+        (AtTheEnd, "cannot judge", "2.bias moves by something that was not watched, after the last"),
+        (Calibrated, "violated", "2.bias moves by a function of the classes' shares .* and the model's mean answer"),
+        (SetToShares, "violated", "2.bias moves by a function of the classes' shares of the records"),
     ],
 )
 def test_moves_that_were_not_watched_are_named(mutation: Callable[[], Run], verdict: str, words: str) -> None:

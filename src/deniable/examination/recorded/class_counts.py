@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 from torch.utils.data import Subset, TensorDataset
 
+from deniable.training.networks.losses import loss_function
+
 _READ_RECORDS = 2000
 """Of larger data whose labels are not at hand, no counts are made."""
 POWERS = (1.0, 0.5)
@@ -68,6 +70,12 @@ def weights_of_loss(loss: Callable[[Tensor, Tensor], Tensor], classes: int) -> T
             return loss(torch.zeros(classes, classes), torch.arange(classes)).double().reshape(classes)
     except (RuntimeError, TypeError, ValueError, IndexError):  # a loss of something else
         return None
+
+
+def weighs_by_counts(loss: str | Callable[[Tensor, Tensor], Tensor], counts: Tensor | None) -> bool:
+    """Whether a loss of pairs (features, class) weights classes by how rare they are."""
+    weights = None if counts is None else weights_of_loss(loss_function(loss), len(counts))
+    return counts is not None and weights is not None and follow_counts(weights, counts)
 
 
 def follow_counts(weights: Tensor, counts: Tensor) -> bool:

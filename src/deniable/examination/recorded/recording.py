@@ -74,6 +74,9 @@ class RunEnd(msgspec.Struct, frozen=True, kw_only=True, tag="end"):
     second_moment: SecondMoment | None = None
     buffers: tuple[tuple[str, BufferFinding], ...] = ()
     buffers_left_out: int = 0
+    moved: tuple[int, ...] = ()
+    final_moved: tuple[int, ...] = ()
+    final_made_of: str = ""
     weights_from_counts: bool = False
     scheduled: bool = False
 
@@ -146,6 +149,9 @@ class Recording:
             multiplied=() if self.end is None else self.end.multiplied,
             multiplied_apart=() if self.end is None else self.end.multiplied_apart,
             chosen=() if self.end is None else self.end.chosen,
+            moved=() if self.end is None else self.end.moved,
+            final_moved=() if self.end is None else self.end.final_moved,
+            final_made_of="" if self.end is None else self.end.final_made_of,
             buffers=() if self.end is None else self.end.buffers,
             buffers_left_out=0 if self.end is None else self.end.buffers_left_out,
             second_moment=None if self.end is None else self.end.second_moment,

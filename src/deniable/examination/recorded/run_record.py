@@ -195,6 +195,12 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What changed those that are not known to change harmlessly."""
     buffers_left_out: int = 0
     """So many were too large to be looked at."""
+    moved: tuple[int, ...] = ()
+    """The parameters that unexplained moves between steps are in."""
+    final_moved: tuple[int, ...] = ()
+    """Those of the last one."""
+    final_made_of: str = ""
+    """What of the records the last one equals, in words; "" for nothing that is known."""
     set_back: tuple[int, ...] = ()
     """Steps after which the weights were those before it again."""
     final_is_average: bool = False

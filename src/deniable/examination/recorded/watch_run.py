@@ -26,11 +26,12 @@ from deniable.examination.recorded.batch_gradients import (
     uses_chance,
 )
 from deniable.examination.recorded.chosen_records import RecordChoices
-from deniable.examination.recorded.class_counts import class_counts, follow_counts, weights_of_loss
+from deniable.examination.recorded.class_counts import class_counts, weighs_by_counts
 from deniable.examination.recorded.draws import Draws
 from deniable.examination.recorded.earlier_noise import EARLIER_STEPS, EarlierNoise
 from deniable.examination.recorded.given_inputs import GivenInputs
 from deniable.examination.recorded.initial_weights import InitialFinding, what_weights_have
+from deniable.examination.recorded.last_moves import LastMove
 from deniable.examination.recorded.left_out_batches import LeftOutBatches
 from deniable.examination.recorded.mixed_losses import MixedLosses
 from deniable.examination.recorded.number_counts import are_centred, count_numbers
@@ -52,10 +53,7 @@ from deniable.examination.recorded.used_batches import UsedBatches
 from deniable.examination.recorded.watched_buffers import WatchedBuffers
 from deniable.examination.recorded.ways_to_sum import RecordProducts, products_of_records
 from deniable.examination.recorded.weight_moves import WatchedWeights
-from deniable.training.networks.losses import loss_function
 
-_COMPARED_RECORDS = 256
-"""Whose mean gradient an unexplained last move is compared with."""
 NEW_WATCHERS: ContextVar[list[RunWatcher] | None] = ContextVar("NEW_WATCHERS", default=None)
 """Where a test of somebody's training learns of the watchers that the training makes."""
 _ALWAYS_SECONDS = 2.0
@@ -151,6 +149,7 @@ class RunWatcher:
         # the same in CPU time, which a busy machine does not stretch
         self._computed, self._own_computed, self._last_computed = process_time(), 0.0, 0.0
         self._examined, self._next, self._refusal, self._steady = 0, 0, "", False
+        self._moved = set[int]()
         self._left_out = LeftOutBatches()
         self._given = GivenInputs(model, batches.data, _features)
         self._others = OtherRecords(batches.data, sum(p.numel() for p in self._parameters))
@@ -349,6 +348,7 @@ class RunWatcher:
         if len(moves) == compared or moves[-1] <= UNEXPLAINED_MOVE or off is None or self._weights.set_back:
             return None
         moved = self._weights.moved_places(off)
+        self._moved.update(self._weights.moved_parameters(off))
         sums = self._before.watched_sums(len(self._recording.steps), self._weights)
         return tuple(_cosine(off[moved], one[moved]) for one in sums) or None
 
@@ -363,6 +363,7 @@ class RunWatcher:
             departure = self._weights.departures[-1] if off is not None else None
             odd = (departure or 0.0) > UNEXPLAINED_MOVE
             average = odd and self._weights.final_is_average()
+            made_of, along = self._look_at_last_move(off) if odd and off is not None else ("", None)
             any_odd = odd or any(move > UNEXPLAINED_MOVE for move in self._weights.departures)
             end = RunEnd(
                 buffers=self._buffers.found(self._given.every_record() if self._buffers else None),
@@ -370,17 +371,20 @@ class RunWatcher:
                 draws=tuple(self._draws.counts.tolist()),
                 overlaps=self._draws.overlaps,
                 final_move=departure,
-                final_along_gradient=None if off is None else self._along_gradient(off, departure or 0.0),
+                final_along_gradient=along,
                 not_recomputed=self._refusal,
                 final_is_average=average,
                 final_step=self._weights.final_step() if odd else None,
+                moved=tuple(sorted(self._moved)),
+                final_moved=tuple(self._weights.moved_parameters(off)) if odd and off is not None else (),
+                final_made_of=made_of,
                 second_moment=self._seconds.found() if any_odd else None,
                 absent=self._others.found(),
                 multiplied=self._multiplied.found(),
                 multiplied_apart=self._multiplied.gained_apart(),
                 chosen=self._chosen.found(),
                 compared_records=self._others.compared_records,
-                weights_from_counts=self._weights_follow_counts(),
+                weights_from_counts=self._loss.batch_loss is None and weighs_by_counts(self._loss.loss, self._counts),
                 scheduled="initial_lr" in self._optimizer.inner.param_groups[0],
                 final_holds_clean=odd and not average and self._weights.final_holds_clean_sums(),
                 seconds=perf_counter() - self._started,
@@ -389,12 +393,11 @@ class RunWatcher:
             self._close(end)
         return self._recording.record()
 
-    def _weights_follow_counts(self) -> bool:
-        """Of a loss of the user's own for pairs (features, class)."""
-        if self._counts is None or self._loss.batch_loss is not None:
-            return False
-        weights = weights_of_loss(loss_function(self._loss.loss), len(self._counts))
-        return weights is not None and follow_counts(weights, self._counts)
+    def _look_at_last_move(self, off: Tensor) -> tuple[str, float | None]:
+        """What of the records it is made of, in words; and its cosine with their gradient, where that is known."""
+        move = LastMove(self._weights, off, self.model, self._used.data, self._loss)
+        with torch.random.fork_rng(devices=[]), self._buffers.kept():
+            return move.made_of(self._given.every_record()), None if self._refusal else move.along_gradient()
 
     def _close(self, end: RunEnd | None) -> None:
         if not self._closed:
@@ -402,17 +405,6 @@ class RunWatcher:
             self._hook.remove()
             self._given.close()
             self._recording.finish(end)
-
-    def _along_gradient(self, off: Tensor, departure: float) -> float | None:
-        """The cosine between an unexplained last move and minus the gradient of the records."""
-        if departure < UNEXPLAINED_MOVE or self._refusal:
-            return None
-        data = self._used.data
-        some = np.random.default_rng().choice(len(data), min(_COMPARED_RECORDS, len(data)), replace=False)
-        with torch.random.fork_rng(devices=[]), self._buffers.kept():
-            sums = recompute_sums(self.model, [data[int(i)] for i in some], self._loss, 1.0, self._weights.places)
-        gradient = torch.cat([part.double().cpu() for part in sums.whole])
-        return float(-(off @ gradient) / (off.norm() * gradient.norm()).clamp(min=1e-30))
 
 
 def _features(item: Any) -> Any:

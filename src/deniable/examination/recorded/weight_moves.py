@@ -14,6 +14,8 @@ _SAME, _IN_MOVE = 1e-4, 1e-3
 """Relative to a move: rounding; and of a move, the share in a parameter that is not rounding."""
 _KEPT_STEPS = 256
 """Of runs with more steps it is not told whether the final weights are an average."""
+_WHOLE = 64
+"""Of each tensor so many numbers are watched in any case: biases of outputs as a whole."""
 _AVERAGE = 1e-3
 """The share of a last move that an average of watched weights may leave: rounding."""
 
@@ -28,7 +30,7 @@ class WatchedWeights:
     def __init__(self, parameters: Sequence[Tensor], optimizer: torch.optim.Optimizer, number: int = 512) -> None:
         self.parameters = list(parameters)
         sizes = np.array([p.numel() for p in parameters])
-        share = np.maximum(1, np.minimum(sizes, number * sizes // max(1, sizes.sum())))
+        share = np.maximum(np.minimum(sizes, _WHOLE), np.minimum(sizes, number * sizes // max(1, sizes.sum())))
         self.places = [torch.linspace(0, size - 1, int(k)).long() for size, k in zip(sizes, share, strict=True)]
         group_of = {id(p): i for i, group in enumerate(optimizer.param_groups) for p in group["params"]}
         self._groups = [group_of.get(id(p), 0) for p in self.parameters]
@@ -90,11 +92,20 @@ class WatchedWeights:
         self._last, self._expected, self.off = self._expected, None, off
         return off
 
+    def moved_parameters(self, off: Tensor) -> list[int]:
+        """Which parameters a move is in, and not rounding."""
+        parts = torch.stack([part.norm() for part in self.parts(off)])
+        return torch.nonzero(parts > _IN_MOVE * parts.max()).flatten().tolist()
+
+    def parts(self, off: Tensor) -> list[Tensor]:
+        """Of each parameter its watched numbers."""
+        return list(torch.split(off, [len(place) for place in self.places]))
+
     def moved_places(self, off: Tensor) -> Tensor:
         """(watched numbers,) whether they are of parameters that a move is in, and not rounding."""
-        sizes = [len(place) for place in self.places]
-        parts = torch.stack([part.norm() for part in torch.split(off, sizes)])
-        return (parts > _IN_MOVE * parts.max()).repeat_interleave(torch.tensor(sizes))
+        moved = torch.zeros(len(self.places), dtype=torch.bool)
+        moved[self.moved_parameters(off)] = True
+        return moved.repeat_interleave(torch.tensor([len(place) for place in self.places]))
 
     def keep_clean_sum(self, clean: Sequence[Tensor]) -> None:
         """For `final_holds_clean_sums`: the clipped sum of a step, over all weights."""

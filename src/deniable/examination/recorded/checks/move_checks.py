@@ -59,8 +59,26 @@ def _what_moves(record: RunRecord, odd: list[int], last: bool) -> tuple[Outcome,
         where = f"in {len(odd):,} steps, first in step {odd[0] + 1:,}" if odd else "after the last step"
         return LESS, f"the weights also move along the gradient of all records without noise, {where}: {_ALONE}"
     told = _after_the_last(record, along) if last and not odd else _divided_by(record)
-    where = f"in {len(odd):,} steps, first in step {odd[0] + 1:,}" if odd else "after the last watched step"
-    return (LESS, told) if told else (UNKNOWN, f"the weights move by something that was not watched, {where}")
+    names = _name(record, {*record.moved, *(record.final_moved if last else ())})
+    return (LESS, told) if told else (UNKNOWN, f"{names} by something that was not watched, {_where(odd, last)}")
+
+
+def _where(odd: list[int], last: bool) -> str:
+    """The last step's own move is that after which nothing was watched."""
+    steps = len(odd) + (last and bool(odd))
+    return f"in {steps:,} steps, the first is step {odd[0] + 1:,}" if odd else "after the last watched step"
+
+
+def _name(record: RunRecord, moved: set[int]) -> str:
+    """What moves: single tensors by name, unless it is most of them."""
+    names = [record.names[at] for at in sorted(moved) if at < len(record.names)]
+    if not names or len(names) > max(_NAMED, len(record.names) // 2):
+        return "the weights move"
+    others = " and others" if len(names) > _NAMED else ""
+    return f"{', '.join(names[:_NAMED])}{others} {'moves' if len(names) == 1 else 'move'}"
+
+
+_NAMED = 3
 
 
 def _after_the_last(record: RunRecord, along: float | None) -> str:
@@ -69,6 +87,11 @@ def _after_the_last(record: RunRecord, along: float | None) -> str:
         return (
             "the final weights are made of the steps' clipped sums without noise: release the weights that the noisy "
             "steps lead to"
+        )
+    if record.final_made_of:
+        return (
+            f"after the last watched step {_name(record, set(record.final_moved))} by a function of "
+            f"{record.final_made_of}, without noise: release the final weights that the noisy steps lead to"
         )
     if along is not None and along > 0 and cosine(along, record.watched_weights) < _SURE:
         return (

@@ -1,0 +1,125 @@
+"""A move after the last step: is it made of the records' classes, of what the model says of them, or of their features?
+
+Compared are small tensors, which are watched as a whole: usually the bias of the outputs, set to the classes' shares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from deniable.examination.recorded.batch_gradients import RecordLoss, recompute_sums, run_forward
+from deniable.examination.recorded.class_counts import class_counts
+from deniable.examination.recorded.weight_moves import WatchedWeights
+
+Candidate = tuple[str, Tensor]
+_COMPARED_RECORDS = 256
+"""Whose mean gradient the move is compared with."""
+_MOST_RECORDS, _AT_ONCE = 20_000, 512
+_SAME, _PARALLEL, _MANY = 1e-3, 0.9999, 4
+"""Relative; and the cosine of vectors of so many numbers that is no chance."""
+
+
+@dataclass(frozen=True)
+class LastMove:
+    """Of weights that have left where the last step leads, by `off` on the watched ones."""
+
+    weights: WatchedWeights
+    off: Tensor
+    model: nn.Module
+    data: Any
+    loss: RecordLoss
+
+    def made_of(self, records: Tensor | None) -> str:
+        """What of the records the move of a tensor equals, or what it is then, in words; "" for nothing that is known.
+
+        `records`: (records, numbers) of all features, where these are known.
+        """
+        now = self.weights.parts(self.weights.take([p.detach() for p in self.weights.parameters]))
+        parts = self.weights.parts(self.off)
+        for at in self.weights.moved_parameters(self.off):
+            if 2 <= len(parts[at]) == self.weights.parameters[at].numel():
+                for what, one in self._candidates(parts[at], records):
+                    if _agree(parts[at], one) or _agree(now[at], one):
+                        return what
+        return ""
+
+    def _candidates(self, off: Tensor, records: Tensor | None) -> Iterator[Candidate]:
+        counts = class_counts(self.data)
+        shares = None if counts is None or not 2 <= len(counts) <= len(off) else _shares(counts, len(off))
+        yield from _of_classes(shares)
+        yield from _of_outputs(off, shares, _outputs(self.model, self.data, self.loss))
+        yield from _of_features(records, off)
+
+    def along_gradient(self) -> float:
+        """The cosine with minus the gradient of the records."""
+        some = np.random.default_rng().choice(len(self.data), min(_COMPARED_RECORDS, len(self.data)), replace=False)
+        items = [self.data[int(i)] for i in some]
+        sums = recompute_sums(self.model, items, self.loss, 1.0, self.weights.places)
+        gradient = torch.cat([part.double().cpu() for part in sums.whole])
+        return float(-(self.off @ gradient) / (self.off.norm() * gradient.norm()).clamp(min=1e-30))
+
+
+def _shares(counts: Tensor, classes: int) -> Tensor:
+    padded = torch.zeros(classes).double()
+    padded[: len(counts)] = counts.double()
+    return padded / padded.sum()
+
+
+def _of_classes(shares: Tensor | None) -> Iterator[Candidate]:
+    if shares is not None and float(shares.max() - shares.min()) > 0:
+        what = "the classes' shares of the records"
+        yield what, shares
+        if bool((shares > 0).all()):
+            yield what, shares.log()
+            yield what, (shares / (1 - shares)).log()
+
+
+def _of_outputs(off: Tensor, shares: Tensor | None, outputs: Tensor | None) -> Iterator[Candidate]:
+    """Of what the model said of the records before the move, if that was of its output's bias."""
+    if outputs is None or outputs.dim() != 2 or outputs.shape[1] != len(off):
+        return
+    for before in (outputs - off, outputs):
+        said = torch.softmax(before, 1).mean(0)
+        what = "the model's mean answer on the records"
+        yield what, said.log()
+        yield what, said
+        yield what, before.mean(0)
+        if shares is not None:
+            both = "the classes' shares of the records and the model's mean answer on them"
+            yield both, shares - said
+            yield both, shares.clamp(min=1e-12).log() - said.log()
+
+
+def _outputs(model: nn.Module, data: Any, loss: RecordLoss) -> Tensor | None:
+    found = list[Tensor]()
+    with torch.no_grad():
+        for start in range(0, min(len(data), _MOST_RECORDS), _AT_ONCE):
+            seen: dict[str, Tensor] = {}
+            items: Sequence[Any] = [data[i] for i in range(start, min(start + _AT_ONCE, len(data)))]
+            if len(data) > _MOST_RECORDS or not run_forward(model, items, loss, seen) or "" not in seen:
+                return None
+            found.append(seen[""].double().cpu())
+    return torch.cat(found) if found else None
+
+
+def _of_features(records: Tensor | None, off: Tensor) -> Iterator[Candidate]:
+    if records is not None and records.shape[1] == len(off) and len(records) > 1:
+        yield "the records' mean features", records.mean(0)
+        yield "the spread of the records' features", records.std(0)
+        yield "the spread of the records' features", 1 / records.std(0).clamp(min=1e-12)
+
+
+def _agree(one: Tensor, other: Tensor) -> bool:
+    """Up to a number that is added to all, and the sign; of many numbers also up to a factor."""
+    one, other = one - one.mean(), other - other.mean()
+    length = float(other.norm())
+    if not 0 < length < float("inf") or float(one.norm()) <= _SAME * length:
+        return False
+    near = min(float((one - sign * other).norm()) for sign in (1, -1)) <= _SAME * length
+    return near or (len(one) >= _MANY and abs(float(one @ other)) > _PARALLEL * float(one.norm()) * length)

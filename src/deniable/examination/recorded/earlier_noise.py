@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from deniable.examination.recorded.record_shares import shorten
+from deniable.examination.recorded.shifted_noise import ShiftedNoise
 
 EARLIER_STEPS = 512
 """With which a step's noise is compared."""
@@ -23,6 +24,7 @@ class EarlierNoise:
         self._watched = watched
         self._units: deque[Tensor] = deque(maxlen=EARLIER_STEPS)
         self._sum: Tensor | None = None
+        self.shifts = ShiftedNoise()
 
     def cosine(
         self, known: NDArray[np.float64], applied: list[Tensor], clean: list[Tensor], whole: list[Tensor]

@@ -24,6 +24,7 @@ from deniable.examination.recorded.checks.noise_checks import (
     layers_check,
     own_size_check,
     shape_check,
+    shifts_check,
     surely_noise,
 )
 from deniable.examination.recorded.checks.noise_power import tell_power, visible_noise, visible_noise_of_a_step
@@ -217,6 +218,11 @@ def _gradient_and_noise_checks(
         yield centre
         return
     yield gradient
+    shifts = shifts_check(record) if gradient.outcome == AS_CLAIMED and _BARE < noise.ratio < _LONG else None
+    if shifts is not None:
+        yield shifts
+        yield NoiseSizes.of(record, claimed, present=True).check(record, level, repeated=True)
+        return
     if gradient.outcome == AS_CLAIMED and noise.ratio > _BARE:
         yield independent
         yield along_check(record, claimed, level)

@@ -95,6 +95,8 @@ class ExaminedStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Of the batch's own gradient, where its loss mixes the records; None where it does not, or that is not known."""
     earlier_noise: tuple[float, float] | None = None
     """Of the sum of earlier residuals: its product with this one, and its squared length; None without these."""
+    shifted: int = 0
+    """Numbers of the residual that are copies of some at other places, in it or an earlier one."""
     counts: NumberCounts | None = None
     """Of single numbers; None where they were not kept."""
 

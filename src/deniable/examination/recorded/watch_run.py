@@ -274,6 +274,7 @@ class RunWatcher:
             inputs=self._given.compare(items),
             mixed=self._mixed.compare(self.model, items, self._places, sums, sums.gradients.held(residual)),
             earlier_noise=self._earlier.along_sum(residual),
+            shifted=self._earlier.shifts.compare(residual),
             counts=count_numbers(
                 [looked_at(g, at) * divisor for g, at in zip(gradients, self._places, strict=True)],
                 [part.flatten() for part in sums.clean],

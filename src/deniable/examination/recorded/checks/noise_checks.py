@@ -342,3 +342,19 @@ def independence_check(record: RunRecord, level: float) -> RunCheck:
     return RunCheck(
         name="independent steps", outcome=outcome, observed=seen, expected="independent noise", p_value=p_value
     )
+
+
+def shifts_check(record: RunRecord) -> RunCheck | None:
+    """None where no stretch of noise comes again at other places; residuals without noise may be alike, too."""
+    copies = [step.shifted for step in record.steps if step.shifted >= _FEWEST_COPIES]
+    if not copies:
+        return None
+    seen = (
+        f"the same numbers of noise are used again at other places, in {len(copies):,} of {len(record.steps):,} steps "
+        f"up to {max(copies):,} of them (slices or tiles of one pool): draw fresh noise for every weight in every step"
+    )
+    return RunCheck(name="independent steps", outcome=LESS, observed=seen, expected="independent noise")
+
+
+_FEWEST_COPIES = 128
+"""Two stretches."""

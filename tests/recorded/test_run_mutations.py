@@ -728,7 +728,7 @@ class Decay(Run):
         (Mixed, "mixtures of two records"),
         (CleanShadow, "final weights are made of the steps' clipped sums without noise"),
         (CleanMomentum, "clipped sums of earlier steps are in it without their noise"),
-        (OneRecordAlways, "1 records are drawn more often than others, one in 24 of 24"),
+        (OneRecordAlways, "at least 1 record is drawn more often than others, one in 24 of 24"),
         (SameBatch, "records are in every batch, the others in none"),
         (BatchNormed, "BatchNorm1d.* mixes the records"),
         (RateByLoss, "learning rate follows the loss of its batch"),

@@ -244,6 +244,37 @@ class OppositeNoise(Run):
         return self.kept
 
 
+class SeededEpochs(Run):
+    """The second half draws the batches of the first one again."""
+
+    def batch(self) -> list[int]:
+        self.kept = getattr(self, "kept", [])
+        if len(self.kept) < self.steps // 2:
+            self.kept.append(super().batch())
+            return self.kept[-1]
+        self.place = getattr(self, "place", -1) + 1
+        return self.kept[self.place]
+
+
+class OwnSizeAndLayers(Run):
+    """Two faults: each layer is clipped to the whole norm, and all is divided by the batch's own size."""
+
+    def total(self) -> Sums:
+        share = RATE * RECORDS / max(1, len(self.x))
+        each = {name: (g, g.flatten(1).norm(dim=1)) for name, g in self.gradients().items()}
+        return {name: share * torch.einsum("r,r...->...", (CLIP / n).clamp(max=1), g) for name, (g, n) in each.items()}
+
+    def noise(self) -> Sums:
+        return {name: n * RATE * RECORDS / max(1, len(self.x)) for name, n in super().noise().items()}
+
+
+class OwnSize(OwnSizeAndLayers):
+    """The second of them alone."""
+
+    def total(self) -> Sums:
+        return {name: g * RATE * RECORDS / max(1, len(self.x)) for name, g in Run.total(self).items()}
+
+
 class SumsNotCleared(Run):
     """In every third step the sum of the step before is added once more."""
 
@@ -312,6 +343,9 @@ class ClippedAfterNoise(Run):
         (OneNumberForLayer, "the same number of noise is on several weights"),
         (UntouchedRows, "no noise on weights that no record of the batch touches"),
         (UsedTwice, "batches are used in several steps in a row"),
+        (SeededEpochs, "batches come again: 12 of 24 are of just the records of an earlier one"),
+        (OwnSizeAndLayers, "by the batch's own size, .*; every layer is clipped on its own to the whole norm"),
+        (OwnSize, "by the batch's own size, which depends on the records: divide by a public number.$"),
     ],
 )
 def test_a_mutation_is_violated_with_its_cause(mutation: Callable[[], Run], cause: str) -> None:

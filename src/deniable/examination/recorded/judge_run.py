@@ -39,7 +39,7 @@ from deniable.examination.recorded.checks.outside_checks import (
 )
 from deniable.examination.recorded.checks.sampling_checks import divisor_check, sampling_check, steps_check
 from deniable.examination.recorded.checks.step_lengths import length_check
-from deniable.examination.recorded.run_record import RunRecord
+from deniable.examination.recorded.run_record import RunRecord, times_own_size
 from deniable.mechanisms import Adjacency, Training
 from deniable.results.run_result import RunCheck, RunInput, RunResult
 from deniable.results.shared import VerdictName
@@ -194,6 +194,8 @@ def _recomputed_checks(record: RunRecord, claimed: Training, level: float) -> It
         return
     if noise.p_value() < level and noise.follows_size(level):
         yield own_size_check(noise.p_value())
+        below = gradient_check(times_own_size(record), claimed, level)
+        yield from (check for check in (below,) if check.outcome == LESS)
         return
     yield from _gradient_and_noise_checks(record, claimed, level, noise, independent)
 

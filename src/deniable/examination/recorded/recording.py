@@ -58,6 +58,7 @@ class RunEnd(msgspec.Struct, frozen=True, kw_only=True, tag="end"):
 
     draws: tuple[int, ...]
     overlaps: Overlaps = (0.0, 0.0, 0)
+    batches_again: int = 0
     final_move: float | None
     final_along_gradient: float | None
     not_recomputed: str
@@ -129,6 +130,7 @@ class Recording:
             cosines=tuple(step.cosine for step in examined if step.cosine is not None),
             draws=self.end.draws if self.end else (),
             overlaps=self.end.overlaps if self.end else (0.0, 0.0, 0),
+            batches_again=self.end.batches_again if self.end else 0,
             final_move=self.end.final_move if self.end else None,
             final_along_gradient=self.end.final_along_gradient if self.end else None,
             not_recomputed=self.end.not_recomputed if self.end else "no step was recomputed before the recording ends",

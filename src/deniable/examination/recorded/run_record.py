@@ -158,6 +158,8 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """How often each record was drawn; empty where the recording was cut."""
     overlaps: Overlaps = (0.0, 0.0, 0)
     """Of pairs of batches, see draws.py."""
+    batches_again: int = 0
+    """Batches of just the records of an earlier one."""
     divisors: tuple[float, ...]
     steps: tuple[ExaminedStep, ...]
     cosines: tuple[float, ...]
@@ -231,3 +233,37 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the named loss weights classes by how rare they are among the records."""
     scheduled: bool = False
     """Whether a scheduler of torch, which counts steps, has set the learning rate."""
+
+
+def times_own_size(record: RunRecord) -> RunRecord:
+    """The same run, as if what was divided by each batch's own size had been divided by the divisor.
+
+    Known are then the inner products of `VECTORS` alone.
+    """
+    return msgspec.structs.replace(
+        record,
+        steps=tuple(_times(step, max(1, step.batch) / record.divisors[step.number]) for step in record.steps),
+        multiplied=(),
+        multiplied_apart=(),
+        chosen=(),
+        absent=(),
+    )
+
+
+def _times(step: ExaminedStep, factor: float) -> ExaminedStep:
+    """Of an applied sum times a factor: residual' = factor x residual + (factor - 1) x clean."""
+    gram = step_gram(step)
+    turned = np.eye(len(gram))
+    turned[0, :2] = factor, factor - 1
+    gram = turned @ gram @ turned.T
+    more = (gram[0, 0] / max(sum(step.residual), 1e-300)) if step.residual else 1.0
+    return msgspec.structs.replace(
+        step,
+        gram=tuple(gram[np.triu_indices(len(gram))].tolist()),
+        residual=tuple(more * one for one in step.residual),
+        by_parameter=(),
+        ways=(),
+        norms=(),
+        shares=None,
+        mixed=None,
+    )

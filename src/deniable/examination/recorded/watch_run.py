@@ -371,6 +371,7 @@ class RunWatcher:
                 buffers_left_out=self._buffers.left_out,
                 draws=tuple(self._draws.counts.tolist()),
                 overlaps=self._draws.overlaps,
+                batches_again=self._draws.again,
                 final_move=departure,
                 final_along_gradient=along,
                 not_recomputed=self._refusal,

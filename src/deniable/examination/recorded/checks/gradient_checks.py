@@ -312,6 +312,8 @@ def _in_some_steps(units: list[Array], name: str, text: str) -> Iterator[Candida
 def _single_parameters(record: RunRecord, units: list[Array]) -> Iterator[Candidate]:
     """Applied = clipped sum, but for one parameter, whose gradients are not clipped."""
     claim, variances = distance_of_claim(units), [noise_variance(step) for step in record.steps]
+    if not all(step.by_parameter for step in record.steps):
+        return
     parts = np.array([step.by_parameter for step in record.steps]) / np.array(variances)[:, None, None]
     for place, (along, length) in enumerate(parts.sum(0)[:, :2]):
         name = record.names[place] if record.names else f"parameter {place}"

@@ -62,9 +62,11 @@ def sampling_check(record: RunRecord, claimed: Training, level: float) -> RunChe
     p_value = any_of(spread, mean, spread_p_value(draws, len(sizes), rate), each, _overlap_p_value(record))
     outcome: Outcome = AS_CLAIMED
     seen = f"batches of {sizes.mean():.4g} records on average"
-    if p_value < level:
+    if p_value < level or record.batches_again:
+        together = _overlap_p_value(record) < level
+        again = _AGAIN.format(record.batches_again, len(sizes)) if record.batches_again else ""
         outcome, seen = _what_is_drawn(
-            sizes, draws, n, rate, total_differs=mean < level, together=_overlap_p_value(record) < level
+            sizes, draws, n, rate, total_differs=mean < level, together=together, again=again
         )
     return RunCheck(name="sampling", outcome=outcome, observed=seen, expected=expected, p_value=p_value)
 
@@ -72,6 +74,12 @@ def sampling_check(record: RunRecord, claimed: Training, level: float) -> RunChe
 _TOGETHER = (
     "batches have more, or fewer, records in common than independent draws have: records are drawn together, by what "
     "they are (their class) or by their place among the records; draw every record independently"
+)
+
+
+_AGAIN = (
+    "batches come again: {:,} of {:,} are of just the records of an earlier one, so that a record's draws are known or "
+    "used again (one seed for every epoch); draw a new batch in every step"
 )
 
 
@@ -88,10 +96,10 @@ _FEWEST_PAIRS = 100
 
 
 def _what_is_drawn(
-    sizes: Array, draws: Array, n: int, rate: float, *, total_differs: bool, together: bool
+    sizes: Array, draws: Array, n: int, rate: float, *, total_differs: bool, together: bool, again: str
 ) -> tuple[Outcome, str]:
     """How batches that are no Poisson samples are drawn."""
-    if text := _dependent_draws(sizes, draws, n, rate) or _unequal_draws(draws, len(sizes)):
+    if text := _dependent_draws(sizes, draws, n, rate) or again or _unequal_draws(draws, len(sizes)):
         return LESS, text
     if together:
         return LESS, _TOGETHER
@@ -127,10 +135,11 @@ def _unequal_draws(draws: Array, steps: int) -> str:
     rate = float(np.median(draws)) / steps if np.median(draws) > 0 else float(draws.mean()) / steps
     often = (binomial(draws, steps, rate) * len(draws) < _RARE) & (draws > steps * rate)
     if 0 < often.sum() <= max(3, len(draws) // 20):
-        most = int(draws[often].max())
+        count, most = int(often.sum()), int(draws[often].max())
+        which = "1 record is" if count == 1 else f"{count:,} records are"
         return (
-            f"{int(often.sum()):,} records are drawn more often than others, one in {most:,} of {steps:,} batches: "
-            "draw every record with the same probability"
+            f"at least {which} drawn more often than others, one in {most:,} of {steps:,} batches: draw every record "
+            "with the same probability"
         )
     wide = draws.std() > sqrt(steps * rate * (1 - rate))
     uneven = wide and spread_p_value(draws, steps, float(draws.mean()) / steps) < _RARE

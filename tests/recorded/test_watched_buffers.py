@@ -88,6 +88,14 @@ class NoisyMean(WithBuffers):
         scale.mean.lerp_(self.x.mean(0) + torch.randn(8, generator=self.random), 0.1)
 
 
+class Cooling(WithBuffers):
+    """By a schedule, towards zero, as much else is zero: it cannot be told from what was not watched."""
+
+    def change(self, scale: Scale) -> None:
+        scale.mean.add_(1).mul_(0.99)
+        scale.count.add_(1).mul_(0.99)
+
+
 class AtTheEnd(WithBuffers):
     def end(self) -> None:
         self.model[0].mean.copy_(torch.randn(8, generator=self.random))  # type: ignore[index, operator, union-attr]
@@ -109,6 +117,7 @@ class Normed(Run):
         (RunningLoss, "violated", "the buffer 0.count is made of the records of each batch"),
         (MeanOfAll, "violated", "the buffer 0.mean is a statistic of all records"),
         (NoisyMean, "cannot judge", "the buffer 0.mean changes in the steps by something that was not watched"),
+        (Cooling, "cannot judge", "by something that was not watched"),
         (AtTheEnd, "cannot judge", "the buffer 0.mean changes after the last step"),
         (WithBuffers, "consistent", "not examined"),
         (Normed, "consistent", "not examined"),

@@ -12,6 +12,8 @@ from deniable.examination.recorded.batch_gradients import BatchSums
 from deniable.examination.recorded.class_counts import class_of
 
 Target = tuple[str, Tensor]
+OF_STEPS = ("loss", "right", "mean norm", "median norm", "longest", "clipped length")
+"""Of all records of a step; those of features are compared with the same of other records."""
 
 
 def statistics_of(values: Tensor, shape: torch.Size) -> Iterator[Target]:
@@ -49,12 +51,15 @@ def statistics_of_step(sums: BatchSums) -> Iterator[Target]:
     """Single numbers: loss and norms of the records."""
     norms = sums.gradients.norms
     if len(norms):
-        yield "loss", torch.tensor(sums.loss / len(norms))
-        yield "right", torch.tensor(sums.right / len(norms))
-        yield "mean norm", norms.mean()
-        yield "median norm", norms.median()
-        yield "longest", norms.max()
-        yield "clipped length", torch.stack([part.norm() for part in sums.clean]).norm()
+        values = (
+            torch.tensor(sums.loss / len(norms)),
+            torch.tensor(sums.right / len(norms)),
+            norms.mean(),
+            norms.median(),
+            norms.max(),
+            torch.stack([part.norm() for part in sums.clean]).norm(),
+        )
+        yield from zip(OF_STEPS, values, strict=True)
 
 
 def class_means(values: Tensor, items: Sequence[Any], old: Tensor) -> Iterator[Target]:

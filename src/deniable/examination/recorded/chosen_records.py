@@ -26,7 +26,7 @@ _SHARES = np.sort([*np.arange(1, 40) / 40, 1 / 3, 2 / 3])
 _MOST = 256
 """Records that a rule may choose by their number; and of larger batches nothing is told of those."""
 _LEVELS = np.geomspace(1e-3, 1e2, 240)
-_LARGEST_BATCH = 2048
+_LARGEST_BATCH = 1024
 
 
 class RecordChoices:
@@ -43,9 +43,10 @@ class RecordChoices:
         size = len(gradients.norms)
         if not 0 < size <= _LARGEST_BATCH or gradients.losses is None or len(gradients.losses) != size:
             return
-        clipped = gradients.values.double() * gradients.clipped_factors(clip)[:, None].double()
-        along = (clipped @ gradients.held(residual).to(clipped)).cpu()
-        products, norms = (clipped @ clipped.T).cpu(), (gradients.norms / clip).double().cpu()
+        values, factors = gradients.values, gradients.clipped_factors(clip).double().cpu()
+        along = (values @ gradients.held(residual).to(values)).double().cpu() * factors
+        products = (values @ values.T).double().cpu() * factors * factors[:, None]
+        norms = (gradients.norms / clip).double().cpu()
         losses = gradients.losses.double().cpu()
         figures = (losses, -losses, norms, -norms)
         for at, figure in enumerate(figures):

@@ -11,11 +11,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from deniable.examination.recorded.batch_gradients import BatchSums, RecordLoss, run_forward
-from deniable.examination.recorded.buffer_statistics import Target, class_means, statistics_of, statistics_of_step
+from deniable.examination.recorded.buffer_statistics import (
+    OF_STEPS,
+    Target,
+    class_means,
+    statistics_of,
+    statistics_of_step,
+)
 
 BufferFinding = Literal["records", "all records", "unknown", "end"]
 """Made of the batches' records; a statistic of all records; changed by something unknown; or after the last step."""
@@ -45,7 +52,7 @@ class WatchedBuffers:
         self._told: dict[str, bool] = {}
         """Whether something else than records and weights is seen to change it."""
         self._increments: dict[str, Tensor] = {}
-        self._shares: dict[tuple[str, str], list[float]] = defaultdict(list)
+        self._shares: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
 
     def __len__(self) -> int:
         return len(self._names)
@@ -88,35 +95,41 @@ class WatchedBuffers:
         self._looks += bool(before)
         if not before or self._looks > _LOOKS or not items:
             return
-        seen: dict[str, Tensor] = {}
-        again, elsewhere = self._replay(before, items, loss, seen), self._replay(before, others, loss, {})
-        weights = dict(self._model.named_parameters())
+        seen, other = dict[str, Tensor](), dict[str, Tensor]()
+        again, elsewhere = self._replay(before, items, loss, seen), self._replay(before, others, loss, other)
         for name, old in before.items():
-            now = self._before[name]
-            by_pass = name in again and _near(again[name], now, old)
+            by_pass = name in again and _near(again[name], self._before[name], old)
             depends = name in again and name in elsewhere and not _near(again[name], elsewhere[name], old)
-            follows = any(p.shape == old.shape and _share(now - old, p.detach() - old) for p in weights.values())
-            known = (by_pass and not depends) or follows or self._counts(name, now - old)
-            if (by_pass and depends) or (not known and self._is_statistic(name, old, items, seen, sums)):
+            known = (by_pass and not depends) or self._follows_weights(name, old) or self._counts(name, old)
+            statistics = _differing(dict(_targets(old, items, seen, sums)), dict(_targets(old, others, other, sums)))
+            if (by_pass and depends) or (not known and self._is_statistic(name, old, statistics)):
                 self._made.add(name)
             self._told[name] = self._told.get(name, True) and known
 
-    def _counts(self, name: str, change: Tensor) -> bool:
+    def _follows_weights(self, name: str, old: Tensor) -> bool:
+        """Whether it moves towards weights of its shape."""
+        alike = [p.detach() for p in self._model.parameters() if p.shape == old.shape and p.numel() >= _FEW]
+        return any(_share(self._before[name] - old, p - old) for p in alike)
+
+    def _counts(self, name: str, old: Tensor) -> bool:
         """Whether all its numbers change by the same in every step."""
+        change = self._before[name] - old
         first = self._increments.setdefault(name, change)
         return bool((change == first.flatten()[0]).all())
 
-    def _is_statistic(
-        self, name: str, old: Tensor, items: Sequence[Any], seen: dict[str, Tensor], sums: BatchSums
-    ) -> bool:
+    def _is_statistic(self, name: str, old: Tensor, statistics: dict[str, Tensor]) -> bool:
+        """Whether it moves by one, or towards it; of few numbers in several steps alike, in which that differs."""
         change = self._before[name] - old
-        for key, target in _targets(old, items, seen, sums):
+        for key, target in statistics.items():
             for kind, towards in (("to", target - old), ("by", target)):
                 if share := _share(change, towards):
-                    shares = self._shares[name, f"{kind} {key}"]
-                    shares.append(share)
-                    alike = max(shares) - min(shares) <= _SAME * abs(max(shares))
-                    if change.numel() >= _FEW or (alike and len(shares) >= _OFTEN):
+                    found = self._shares[name, f"{kind} {key}"]
+                    found.append((share, float(target.flatten()[0])))
+                    shares, values = np.array(found).T
+                    alike = (
+                        np.ptp(shares) <= _SAME * np.abs(shares).max() and np.ptp(values) > _SAME * np.abs(values).max()
+                    )
+                    if change.numel() >= _FEW or (len(found) >= _OFTEN and alike):
                         return True
         return False
 
@@ -159,6 +172,19 @@ def _near(one: Tensor, other: Tensor, old: Tensor) -> bool:
     """Whether both have changed, and alike."""
     change = float((other - old).norm())
     return change > 0 and float((one - other).norm()) <= _SAME * change
+
+
+def _differing(statistics: dict[str, Tensor], others: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Those that are not the same of other records."""
+    return {
+        key: value
+        for key, value in statistics.items()
+        if key in OF_STEPS or key not in others or not _same(others[key], value)
+    }
+
+
+def _same(one: Tensor, other: Tensor) -> bool:
+    return one.shape == other.shape and float((one - other).norm()) <= _SAME * float(other.norm())
 
 
 def _share(change: Tensor, towards: Tensor) -> float:

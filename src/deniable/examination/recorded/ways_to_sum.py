@@ -45,6 +45,8 @@ WAYS_TO_SUM = (
 their class is in the batch, divided by their squared norm, clipped number by number, or, before they are clipped,
 weighted by how rare their class is among all records; and the tuples above. New ones come last: recordings name them by
 their place."""
+_MOST_ADDED = 1024
+"""Records of a batch that are added up one by one."""
 Product = tuple[float, float]
 """Of what a sum has more than the clipped one: its product with the residual, its squared length."""
 
@@ -113,7 +115,8 @@ def _factors(
     yield from _by_classes(gradients, clip, items, counts)
     yield from _over_usual_norms(gradients, clip)
     yield from _by_losses(gradients, factors)
-    yield from zip(ADDED_UP, _added_up(gradients, clip), strict=True)
+    if len(factors) <= _MOST_ADDED:
+        yield from zip(ADDED_UP, _added_up(gradients, clip), strict=True)
 
 
 def _by_classes(
@@ -152,9 +155,9 @@ def _by_losses(gradients: RecordGradients, factors: Tensor) -> Iterator[tuple[st
 
 def _added_up(gradients: RecordGradients, clip: float) -> tuple[Tensor, Tensor]:
     """Of sums over i of clip(G + g_i), where G is the clipped sum before it, or that of all gradients before it."""
-    values = gradients.values.double().cpu()
-    values = values * (gradients.norms.double().cpu() / values.norm(dim=1).clamp(min=1e-12))[:, None]  # of a sample
-    products, found = values @ values.T, []
+    values = gradients.values
+    larger = (gradients.norms / values.norm(dim=1).clamp(min=1e-12)).double().cpu()  # of a sample
+    products, found = (values @ values.T).double().cpu() * larger * larger[:, None], []
     for keeps in (False, True):
         shares, along = torch.zeros(len(values)).double(), torch.zeros(len(values)).double()
         total = torch.zeros_like(shares)

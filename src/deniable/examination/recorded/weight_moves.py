@@ -14,8 +14,8 @@ _SAME, _IN_MOVE = 1e-4, 1e-3
 """Relative to a move: rounding; and of a move, the share in a parameter that is not rounding."""
 _KEPT_STEPS = 256
 """Of runs with more steps it is not told whether the final weights are an average."""
-_WHOLE = 64
-"""Of each tensor so many numbers are watched in any case: biases of outputs as a whole."""
+_WHOLE, _ALL_WHOLE = 64, 1024
+"""Tensors of so many numbers are watched as a whole, such as biases of outputs: the last ones, of so many together."""
 _AVERAGE = 1e-3
 """The share of a last move that an average of watched weights may leave: rounding."""
 
@@ -30,7 +30,9 @@ class WatchedWeights:
     def __init__(self, parameters: Sequence[Tensor], optimizer: torch.optim.Optimizer, number: int = 512) -> None:
         self.parameters = list(parameters)
         sizes = np.array([p.numel() for p in parameters])
-        share = np.maximum(np.minimum(sizes, _WHOLE), np.minimum(sizes, number * sizes // max(1, sizes.sum())))
+        small = np.where(sizes <= _WHOLE, sizes, 0)
+        small = np.where(np.cumsum(small[::-1])[::-1] <= _ALL_WHOLE, small, 1)  # from the last one, of the outputs
+        share = np.maximum(np.maximum(small, 1), np.minimum(sizes, number * sizes // max(1, sizes.sum())))
         self.places = [torch.linspace(0, size - 1, int(k)).long() for size, k in zip(sizes, share, strict=True)]
         group_of = {id(p): i for i, group in enumerate(optimizer.param_groups) for p in group["params"]}
         self._groups = [group_of.get(id(p), 0) for p in self.parameters]

@@ -8,13 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.examination.diagnostics.p_values import any_of, normal
-from deniable.examination.recorded.checks.candidates import (
-    BETTER,
-    FITTED,
-    FITTED_IN_A_STEP,
-    Candidate,
-    distance_of_claim,
-)
 from deniable.examination.recorded.checks.excess_noise import mixed_p_value
 from deniable.examination.recorded.checks.known_vectors import (
     LargestShare,
@@ -25,6 +18,13 @@ from deniable.examination.recorded.checks.known_vectors import (
 )
 from deniable.examination.recorded.checks.noise_checks import NoiseSizes, own_size_check
 from deniable.examination.recorded.checks.outcomes import AS_CLAIMED, LESS, OTHER, UNKNOWN
+from deniable.examination.recorded.checks.rival_gradient import (
+    BETTER,
+    FITTED,
+    FITTED_IN_A_STEP,
+    Candidate,
+    distance_of_claim,
+)
 from deniable.examination.recorded.checks.step_lengths import step_sigmas
 from deniable.examination.recorded.checks.way_checks import (
     multiplied_sums,

@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from deniable.examination.diagnostics.p_values import any_of, normal
-from deniable.examination.recorded.checks.candidates import (
+from deniable.examination.recorded.checks.outcomes import LESS, UNKNOWN
+from deniable.examination.recorded.checks.rival_gradient import (
     BETTER,
     FITTED,
     FITTED_IN_A_STEP,
     Candidate,
     distance_of_claim,
 )
-from deniable.examination.recorded.checks.outcomes import LESS, UNKNOWN
 from deniable.examination.recorded.checks.way_texts import (
     EITHER,
     LEFT_OUT,

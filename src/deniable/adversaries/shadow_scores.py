@@ -44,8 +44,8 @@ OFFLINE_SLOPE = 0.3
 
 This one where no shadow can take the target's place, else the best of `SLOPES`."""
 SLOPES = np.linspace(0, 1, 11)
-MOST_SIMULATED = 8
-"""Shadows that take the target's place to choose a slope."""
+SAME_AREA = 1e-9
+"""Areas nearer than this are one, whatever the order in which they were added."""
 
 
 class Confidences(NamedTuple):
@@ -240,21 +240,22 @@ def _log_ratio(asked: Floats, usual: Floats) -> Floats:
 
 
 def _best_slope(given: Confidences) -> float:
-    """The slope with which some shadows, each once in the target's place, are told apart best by the others (AUC).
+    """The slope with which shadows, each once in the target's place, are told apart best by the others (AUC).
 
     The target's own records are not asked for, only which ones its shadows had.
     """
     made, outside = expit(given.shadows), ~given.inside
     total, number = (made * outside[:, None]).sum(0), outside.sum(0)
     areas = np.zeros(SLOPES.size)
-    for place, member in enumerate(given.inside[:MOST_SIMULATED]):
+    for place, member in enumerate(given.inside):
         left = number - outside[place]
         asked = left > 0
         if 0 < member[asked].sum() < asked.sum():
             without = (total - made[place] * outside[place])[:, asked] / left[asked]
             ratios = [_log_ratio(given.shadows[place][:, asked], _between(without, slope)) for slope in SLOPES]
             areas += roc_areas(np.stack(ratios), member[asked])
-    return float(SLOPES[areas.argmax()]) if areas.any() else OFFLINE_SLOPE
+    best = areas >= areas.max() - SAME_AREA * len(made)
+    return float(SLOPES[best.argmax()]) if areas.any() else OFFLINE_SLOPE
 
 
 def bayes(target: ArrayLike, shadows: ArrayLike, inside: ArrayLike, *, offline: bool = False) -> Floats:

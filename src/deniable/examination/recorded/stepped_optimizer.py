@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -37,6 +37,19 @@ class SteppedOptimizer:
             raise ValueError(
                 "optimizer moves none of the model's trainable weights: name the one that trains this model"
             )
+
+    def before_moves(self, watch: Callable[[], None]) -> Any:
+        """Call `watch` in every step between its gradients and its move; the hook that does, to be removed."""
+
+        def hook(_: torch.optim.Optimizer, args: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
+            stepping, *given = args
+            closure = given[0] if given else named.get("closure")
+            if closure is None:
+                watch()
+                return None
+            return (stepping,), {**named, "closure": _watched_closure(closure, watch)}
+
+        return self.inner.register_step_pre_hook(hook)
 
     @property
     def divisor(self) -> float:
@@ -76,3 +89,17 @@ class SteppedOptimizer:
                 earlier(stepping)
 
         private.attach_step_hook(note)
+
+
+def _watched_closure(closure: Callable[[], Any], watch: Callable[[], None]) -> Callable[[], Any]:
+    """The closure that makes a step's gradients (as Lightning hands them in), watched after its first call."""
+    calls = []
+
+    def watched() -> Any:
+        found = closure()
+        if not calls:
+            calls.append(1)
+            watch()
+        return found
+
+    return watched

@@ -167,7 +167,7 @@ class RunWatcher:
         self._before = StepBefore()
         self._recording = Recording(start, path)
         self._closed = False
-        self._hook = optimizer.inner.register_step_pre_hook(lambda *_: self._watch_step())
+        self._hook = optimizer.before_moves(self._watch_step)
         if (begun := NEW_WATCHERS.get()) is not None:
             begun.append(self)
 

@@ -5,7 +5,8 @@ records a step uses), left_out_batches | framework_callbacks (the watcher for Li
 batch_gradients, step_products, record_shares, ways_to_sum, summed_families, chosen_records, other_records, mixed_losses
 (what is recomputed in a step) | earlier_noise, noise_pools (noise beside that of other steps) | given_inputs (what
 the model is given), initial_weights, watched_buffers, buffer_statistics, class_counts, number_counts, draws (what is
-counted) | weight_moves, second_moments, last_moves (the optimizer played again on a few weights) | recording (lines on
+counted) | weight_moves, other_weights, second_moments, last_moves (the optimizer played again on a few weights,
+and those that it does not hold) | recording (lines on
 disk while the run goes on), run_record (all that is kept: statistics) | checks (one part of the claim each), judge_run
 (checks, causes, verdict).
 """

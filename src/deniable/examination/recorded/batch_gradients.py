@@ -43,6 +43,13 @@ class RecordLoss:
     collate: Callable[[list[Any]], Any] = default_collate
     together: bool = field(default=True, init=False)
     """Whether several records' gradients are computed at once; some models' code does not allow it."""
+    trained: frozenset[int] | None = field(default=None, init=False)
+    """The ids of the parameters that are trained, of those that take gradients; None for all of these."""
+
+    def parameters_of(self, model: nn.Module) -> dict[str, nn.Parameter]:
+        """Those that are trained."""
+        named = ((name, p) for name, p in model.named_parameters() if p.requires_grad)
+        return {name: p for name, p in named if self.trained is None or id(p) in self.trained}
 
     def of(self, model: nn.Module, batch: Any) -> tuple[Tensor, Tensor]:
         """Of a batch of one record; and whether the model names its class (1 or 0), nan where that is not known."""
@@ -120,12 +127,12 @@ def recompute_sums(
     clip: float | Sequence[float],
     places: Places | None = None,
 ) -> BatchSums:
-    """The sums over these records, at these `places` of the trainable parameters (all of them without).
+    """The sums over these records, at these `places` of the trained parameters (all of them without).
 
     Each gradient is clipped to norm `clip` over all parameters together, or each parameter's part to its own norm.
     """
     record_loss = loss if isinstance(loss, RecordLoss) else RecordLoss(loss)
-    parameters = [p for p in model.parameters() if p.requires_grad]
+    parameters = list(record_loss.parameters_of(model).values())
     chosen = [None] * len(parameters) if places is None else places
     clean, whole, *others = (
         [torch.zeros_like(_at(p.detach(), at)) for p, at in zip(parameters, chosen, strict=True)]
@@ -163,7 +170,7 @@ def loss_of_batch(
 ) -> tuple[float, list[Tensor]] | None:
     """The loss of all these records as one batch, and with `places` its gradient there; None if that is no batch."""
     with _without_hooks(model) as plain, torch.set_grad_enabled(places is not None):
-        parameters = [p for p in plain.parameters() if p.requires_grad]
+        parameters = list(loss.parameters_of(plain).values())
         try:
             value, _ = loss.of(plain, _moved(loss.batch_of(*items), parameters[0].device))
             found = [] if places is None else torch.autograd.grad(value, parameters, allow_unused=True)
@@ -235,7 +242,7 @@ def _gradients(
 
     Also their losses, and how many of their classes the model names.
     """
-    size = _NUMBERS_AT_ONCE // max(1, sum(p.numel() for p in model.parameters() if p.requires_grad))
+    size = _NUMBERS_AT_ONCE // max(1, sum(p.numel() for p in loss.parameters_of(model).values()))
     for start in range(0, len(items), max(1, size)):
         some = items[start : start + max(1, size)]
         if size > 1 and loss.together:
@@ -250,7 +257,7 @@ def _gradients(
 
 def _plain_gradient(model: nn.Module, item: Any, loss: RecordLoss) -> tuple[list[Tensor], float, float]:
     """Of one record, by an ordinary backward pass; its loss, and whether the model names its class."""
-    parameters = [p for p in model.parameters() if p.requires_grad]
+    parameters = list(loss.parameters_of(model).values())
     with torch.enable_grad():
         value, right = loss.of(model, _moved(loss.batch_of(item), parameters[0].device))
         found = torch.autograd.grad(value, parameters, allow_unused=True)
@@ -261,7 +268,7 @@ def _plain_gradient(model: nn.Module, item: Any, loss: RecordLoss) -> tuple[list
 def _gradients_together(model: nn.Module, items: Sequence[Any], loss: RecordLoss) -> tuple[list[Tensor], Tensor, float]:
     """Of all these records in one pass (`torch.func`)."""
     owner = _WithLoss(model, loss)
-    values = {name: p.detach() for name, p in owner.named_parameters() if p.requires_grad}
+    values = {name: p.detach() for name, p in loss.parameters_of(owner).items()}
     stacked = _stack_batches([loss.batch_of(item) for item in items], next(iter(values.values())).device)
 
     def single(at: dict[str, Tensor], batch: Any) -> tuple[Tensor, Tensor]:

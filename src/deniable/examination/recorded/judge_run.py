@@ -14,7 +14,7 @@ import msgspec
 from deniable.checks import probability
 from deniable.examination.recorded.checks.accumulated_sums import accumulation_check
 from deniable.examination.recorded.checks.gradient_checks import gradient_check
-from deniable.examination.recorded.checks.move_checks import moves_check, rates_check
+from deniable.examination.recorded.checks.move_checks import moves_check, other_weights_check, rates_check
 from deniable.examination.recorded.checks.noise_along_gradients import along_check
 from deniable.examination.recorded.checks.noise_checks import (
     SCALED,
@@ -148,6 +148,8 @@ def _all_checks(record: RunRecord, claimed: Training, level: float) -> Iterator[
         too_little = any(check.outcome == LESS and check.name.startswith("noise") for check in recomputed)
         if len(record.steps) < len(record.lengths) and not too_little:
             yield length_check(record, claimed, level)
+        if record.not_recomputed and record.ended:
+            yield _part_check(record)
     else:
         yield RunCheck(
             name="noise and gradient", outcome=UNKNOWN, observed=record.not_recomputed, expected="recomputed steps"
@@ -160,8 +162,16 @@ def _all_checks(record: RunRecord, claimed: Training, level: float) -> Iterator[
     if (norms := norms_check(record, claimed)) is not None:
         yield norms
     yield moves_check(record)
+    if (others := other_weights_check(record)) is not None:
+        yield others
     if (rates := rates_check(record)) is not None:
         yield rates
+
+
+def _part_check(record: RunRecord) -> RunCheck:
+    """From some step on nothing could be recomputed."""
+    seen = f"after {len(record.steps):,} steps no more were recomputed: {record.not_recomputed}"
+    return RunCheck(name="noise and gradient", outcome=UNKNOWN, observed=seen, expected="recomputed steps")
 
 
 def _mixing_check(record: RunRecord) -> RunCheck:

@@ -11,6 +11,7 @@ import msgspec
 from deniable.examination.recorded.chosen_records import ChosenRecords
 from deniable.examination.recorded.draws import Overlaps
 from deniable.examination.recorded.initial_weights import InitialFinding
+from deniable.examination.recorded.other_weights import OtherMoves
 from deniable.examination.recorded.run_record import AbsentRecord, ExaminedStep, RunRecord
 from deniable.examination.recorded.second_moments import SecondMoment
 from deniable.examination.recorded.summed_families import MultipliedSum
@@ -80,6 +81,7 @@ class RunEnd(msgspec.Struct, frozen=True, kw_only=True, tag="end"):
     final_made_of: str = ""
     weights_from_counts: bool = False
     scheduled: bool = False
+    other_moves: OtherMoves | None = None
 
 
 _LINES = msgspec.json.Decoder(RunStart | StepTaken | RunEnd)
@@ -161,6 +163,7 @@ class Recording:
             initial_is_public=self.start.initial_is_public,
             weights_from_counts=self.end is not None and self.end.weights_from_counts,
             scheduled=self.end is not None and self.end.scheduled,
+            other_moves=None if self.end is None else self.end.other_moves,
         )
 
     def _write(self, line: RunStart | StepTaken | RunEnd) -> None:

@@ -30,13 +30,16 @@ class SteppedOptimizer:
         if self.private is not None:
             self._note_norms(self.private)
 
-    def check_weights(self, parameters: Sequence[torch.Tensor]) -> None:
-        """Refuse an optimizer that moves none of a model's trainable weights."""
-        moved = {id(p) for group in self.inner.param_groups for p in group["params"]}
-        if not any(id(p) in moved for p in parameters):
+    def weights_of(self, model: torch.nn.Module) -> dict[str, torch.nn.Parameter]:
+        """The model's weights that it trains, by name; an optimizer that trains none of them is refused."""
+        held = {id(p) for group in self.inner.param_groups for p in group["params"]}
+        named = model.named_parameters()
+        found = {name.removeprefix("_module."): p for name, p in named if p.requires_grad and id(p) in held}
+        if not found:
             raise ValueError(
                 "optimizer moves none of the model's trainable weights: name the one that trains this model"
             )
+        return found
 
     def before_moves(self, watch: Callable[[], None]) -> Any:
         """Call `watch` in every step between its gradients and its move; the hook that does, to be removed."""
@@ -93,7 +96,7 @@ class SteppedOptimizer:
 
 def _watched_closure(closure: Callable[[], Any], watch: Callable[[], None]) -> Callable[[], Any]:
     """The closure that makes a step's gradients (as Lightning hands them in), watched after its first call."""
-    calls = []
+    calls = list[int]()
 
     def watched() -> Any:
         found = closure()

@@ -36,6 +36,7 @@ from deniable.examination.recorded.left_out_batches import LeftOutBatches
 from deniable.examination.recorded.mixed_losses import MixedLosses
 from deniable.examination.recorded.number_counts import are_centred, count_numbers
 from deniable.examination.recorded.other_records import OtherRecords, mean_figures
+from deniable.examination.recorded.other_weights import OtherWeights
 from deniable.examination.recorded.record_shares import shorten
 from deniable.examination.recorded.recording import Recording, RunEnd, RunStart, StepTaken
 from deniable.examination.recorded.run_record import (
@@ -138,8 +139,10 @@ class RunWatcher:
     ) -> None:
         self.model = model
         self._optimizer, self._used, self._loss, self._budget = optimizer, batches, loss, budget
-        self._parameters = [p for p in model.parameters() if p.requires_grad]
-        optimizer.check_weights(self._parameters)
+        weights = optimizer.weights_of(model)
+        self._parameters = list(weights.values())
+        self._loss.trained = frozenset(id(p) for p in self._parameters)
+        self._other_weights = OtherWeights(model, self._parameters, loss)
         self._weights = WatchedWeights(self._parameters, optimizer.inner)
         self._places = sample_places(self._parameters)
         self._earlier, self._mixed = EarlierNoise(len(self._weights)), MixedLosses(loss)
@@ -161,7 +164,7 @@ class RunWatcher:
             weights=sum(p.numel() for p in self._parameters),
             watched_weights=len(self._weights),
             count_noise=optimizer.count_noise,
-            names=tuple(name.removeprefix("_module.") for name, p in model.named_parameters() if p.requires_grad),
+            names=tuple(weights),
             mixes_records=mixes_records(model),
         )
         self._before = StepBefore()
@@ -199,8 +202,9 @@ class RunWatcher:
     def _watch_step(self) -> None:
         started, computed = perf_counter(), process_time()
         batches = self._used.of_step(self._optimizer)
-        gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in self._parameters]
+        gradients = [torch.zeros_like(p) if p.grad is None else p.grad.detach() for p in self._parameters]
         moved = len(self._weights.departures)
+        self._other_weights.before_step()
         self._weights.before_step(gradients)
         odd = self._odd_move(moved)
         divisor = self._optimizer.divisor
@@ -260,6 +264,7 @@ class RunWatcher:
         loss, accuracy = mean_figures(sums, len(batch))
         residual = self._residual(gradients, divisor, sums)
         data_loss, data_accuracy = self._others.figures(others)
+        self._other_weights.look(self.model, items)
         found = ExaminedStep(
             number=number,
             batch=len(batch),
@@ -329,6 +334,8 @@ class RunWatcher:
 
     def _why_not(self, batch: Sequence[int]) -> str:
         """Why gradients cannot be recomputed; empty where they can."""
+        if list(map(id, self._optimizer.weights_of(self.model).values())) != list(map(id, self._parameters)):
+            return "other weights are trained than at first (layers are frozen or unfrozen): watch each part as a run"
         if mixes_records(self.model):
             return "records of a batch are mixed"
         if chance := uses_chance(self.model):
@@ -387,6 +394,7 @@ class RunWatcher:
                 chosen=self._chosen.found(),
                 compared_records=self._others.compared_records,
                 weights_from_counts=self._loss.batch_loss is None and weighs_by_counts(self._loss.loss, self._counts),
+                other_moves=self._other_weights.found(),
                 scheduled="initial_lr" in self._optimizer.inner.param_groups[0],
                 final_holds_clean=odd and not average and self._weights.final_holds_clean_sums(),
                 seconds=perf_counter() - self._started,

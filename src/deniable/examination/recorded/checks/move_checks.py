@@ -49,6 +49,21 @@ def moves_check(record: RunRecord) -> RunCheck:
     return RunCheck(name="moves of the weights", outcome=outcome, observed=seen, expected=expected)
 
 
+def other_weights_check(record: RunRecord) -> RunCheck | None:
+    """None where weights that the watched optimizer does not hold stay as they are."""
+    if record.other_moves is None:
+        return None
+    names, steps, along = record.other_moves
+    what = f"{_list_names(list(names))} in {steps:,} steps, though the watched optimizer does not hold"
+    what += " it" if len(names) == 1 else " them"
+    outcome: Outcome = LESS if along else UNKNOWN
+    if along:
+        seen = f"{what}, along the records' gradient without noise: clip and noise all that is trained"
+    else:
+        seen = f"{what}: if the records make these moves, watch the optimizer that holds all weights"
+    return RunCheck(name="other weights", outcome=outcome, observed=seen, expected="not moved")
+
+
 def _what_moves(record: RunRecord, odd: list[int], last: bool) -> tuple[Outcome, str]:
     along, towards = record.final_along_gradient, _towards(record)
     if len(towards) and np.median(np.abs(towards[:, 0])) > _WITHOUT_NOISE:
@@ -72,8 +87,10 @@ def _where(odd: list[int], last: bool) -> str:
 def _name(record: RunRecord, moved: set[int]) -> str:
     """What moves: single tensors by name, unless it is most of them."""
     names = [record.names[at] for at in sorted(moved) if at < len(record.names)]
-    if not names or len(names) > max(_NAMED, len(record.names) // 2):
-        return "the weights move"
+    return _list_names(names) if 0 < len(names) <= max(_NAMED, len(record.names) // 2) else "the weights move"
+
+
+def _list_names(names: list[str]) -> str:
     others = " and others" if len(names) > _NAMED else ""
     return f"{', '.join(names[:_NAMED])}{others} {'moves' if len(names) == 1 else 'move'}"
 

@@ -19,7 +19,7 @@ class HeadAlone(Run):
     def network(self) -> nn.Module:
         return nn.Sequential(nn.Linear(8, 40), nn.Tanh(), nn.Linear(40, 24))
 
-    def weights(self) -> dict[str, nn.Parameter]:
+    def trained(self) -> dict[str, nn.Parameter]:
         return {name: p for name, p in self.model.named_parameters() if name.startswith("2.")}
 
 
@@ -73,7 +73,7 @@ class MovingAverage(Run):
     def network(self) -> nn.Module:
         return Target()
 
-    def weights(self) -> dict[str, nn.Parameter]:
+    def trained(self) -> dict[str, nn.Parameter]:
         return {name: p for name, p in self.model.named_parameters() if name.startswith("online")}
 
     def move(self) -> None:
@@ -88,13 +88,13 @@ class Unfrozen(HeadAlone):
 
     step = 0
 
-    def weights(self) -> dict[str, nn.Parameter]:
+    def trained(self) -> dict[str, nn.Parameter]:
         for p in self.model[0].parameters():  # type: ignore[index]
             p.requires_grad_(self.step > 5)
         return {name: p for name, p in self.model.named_parameters() if p.requires_grad}
 
     def move(self) -> None:
-        self.optimizer.param_groups[0]["params"] = list(self.weights().values())
+        self.optimizer.param_groups[0]["params"] = list(self.trained().values())
         super().move()
 
 

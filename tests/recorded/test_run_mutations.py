@@ -39,7 +39,7 @@ class Run:
         features = 1.5 * torch.randn(RECORDS, 8, generator=self.random)
         self.data = TensorDataset(features, torch.randint(0, 3, (RECORDS,), generator=self.random))
         self.model = self.network()
-        self.optimizer = torch.optim.SGD(self.weights().values(), lr=0.3)
+        self.optimizer = torch.optim.SGD(self.trained().values(), lr=0.3)
         loader = DataLoader(self.data, batch_sampler=self)  # type: ignore[arg-type]
         run = dn.watch_run(
             self.model, self.optimizer, loader, clip=CLIP, divisor=RATE * RECORDS, budget=1.0, **self.settings()
@@ -47,7 +47,7 @@ class Run:
         for self.step, (self.x, self.y) in enumerate(loader):
             self.clean = self.total()
             noise = self.noise()
-            for name, p in self.weights().items():
+            for name, p in self.trained().items():
                 p.grad = (self.clean[name] + noise[name]) / (RATE * RECORDS)
             self.move()
         self.end()
@@ -61,7 +61,7 @@ class Run:
     def network(self) -> nn.Module:
         return nn.Sequential(nn.Linear(8, 24), nn.Tanh(), nn.Linear(24, 3))
 
-    def weights(self) -> dict[str, nn.Parameter]:
+    def trained(self) -> dict[str, nn.Parameter]:
         """Those that are trained privately."""
         return dict(self.model.named_parameters())
 
@@ -72,7 +72,7 @@ class Run:
         def loss(weights: Sums, x: Tensor, y: Tensor) -> Tensor:
             return cross_entropy(functional_call(self.model, weights, (x[None],)), y[None])
 
-        weights = {name: p.detach() for name, p in self.weights().items()}
+        weights = {name: p.detach() for name, p in self.trained().items()}
         found: Sums = vmap(grad(loss), in_dims=(None, 0, 0))(weights, self.x, self.y)
         return found
 
@@ -85,7 +85,7 @@ class Run:
         return (CLIP / norms).clamp(max=1)
 
     def noise(self) -> Sums:
-        return {name: CLIP * torch.randn(p.shape, generator=self.random) for name, p in self.weights().items()}
+        return {name: CLIP * torch.randn(p.shape, generator=self.random) for name, p in self.trained().items()}
 
     def move(self) -> None:
         self.optimizer.step()

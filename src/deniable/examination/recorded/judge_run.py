@@ -185,9 +185,10 @@ def _mixing_check(record: RunRecord) -> RunCheck:
 def _recomputed_checks(record: RunRecord, claimed: Training, level: float) -> Iterator[RunCheck]:
     """Of the recomputed steps; what follows from a cause that is found is left out."""
     independent, noise = independence_check(record, level), NoiseSizes.of(record, claimed)
-    numbers = numbers_check(record)
-    alike = independent.outcome != AS_CLAIMED and (numbers is None or numbers.outcome != LESS)
-    if alike and (added := accumulation_check(record, claimed)) is not None:
+    numbers = numbers_check(record) if noise.ratio > _BARE else None  # without noise other checks tell more
+    alike = independent.outcome != AS_CLAIMED and (numbers is None or numbers.outcome != LESS) and noise.ratio > _BARE
+    told = independent.outcome == LESS or centre_check(record) is not None
+    if alike and (added := accumulation_check(record, claimed, noise_is_told=told)) is not None:
         yield added
         return
     if independent.outcome == LESS and noise.ratio > _BARE and (numbers is None or numbers.outcome != LESS):
@@ -218,7 +219,7 @@ def _gradient_and_noise_checks(
     odd = shape is not None and shape.outcome == LESS
     layers = layers_check(record, claimed, level, _SMALL_LAYER if odd else 0.0)
     if (
-        layers is not None and layers.outcome == LESS and not noise.is_bare_in_steps
+        layers is not None and layers.outcome == LESS and not noise.is_bare_in_steps and noise.ratio > _BARE
     ):  # whatever the gradient is, the residual is longer for it
         yield from (check for check in (layers, gradient) if check.outcome == LESS)
         return

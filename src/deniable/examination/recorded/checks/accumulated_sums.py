@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaincc
 
+from deniable.examination.recorded.checks.excess_noise import unlike_fresh_noise
 from deniable.examination.recorded.checks.outcomes import LESS, OTHER, UNKNOWN
 from deniable.examination.recorded.checks.step_lengths import step_sigmas
 from deniable.examination.recorded.run_record import VECTORS, RunRecord, step_gram
@@ -31,8 +32,11 @@ _RARE = 1e-6
 _RIVALS = ("earlier clean", "clean momentum")
 
 
-def accumulation_check(record: RunRecord, claimed: Training) -> RunCheck | None:
-    """None where the steps before are not in what was applied, or only their noise or their gradient is."""
+def accumulation_check(record: RunRecord, claimed: Training, *, noise_is_told: bool) -> RunCheck | None:
+    """None where the step before is not in what was applied, or only its gradient is.
+
+    `noise_is_told`: what the noise of two steps has in common another check tells better (the same, or a mean).
+    """
     sigmas = step_sigmas(record, claimed)
     rows = zip(record.steps, sigmas, strict=True)
     grams = [(step_gram(step) / sigma**2, float(sum(step.sizes))) for step, sigma in rows if sigma > 0]
@@ -47,14 +51,38 @@ def accumulation_check(record: RunRecord, claimed: Training) -> RunCheck | None:
     fresh = sqrt(max(left, 0.0) / count)
     best = min(_left(total, rival) for rival in (*rivals, np.zeros(len(VECTORS))))
     share = float(total[0, -1] / total[-1, -1])
-    if best - left < _BETTER * max(fresh**2, 1e-12) or share <= 0:
-        return None
+    if best - left < _BETTER * max(fresh**2, 1e-12):
+        return None if noise_is_told else _noise_again_check(record, total, count, noise_again)
     error = max(_ERRORS / sqrt(2 * count), _ROUNDING)
     if fresh > 1 + error and _share_varies(np.array([gram[[0, -1], -1] for gram, _ in later]), share, fresh):
         return None
     outcome, rest = _tell_fresh(fresh, error)
     seen = f"{share:.2g} x the noisy sum of the step before is in it, {rest}"
     return RunCheck(name="noise", outcome=outcome, observed=seen, expected="1 x the claimed standard deviation")
+
+
+def _noise_again_check(record: RunRecord, total: Array, count: float, again: Array) -> RunCheck | None:
+    """Of noise that holds a share of that of the step before, or takes it back; None where neither is sure.
+
+    A gradient that steps have in common makes residuals longer, in some directions; noise is alike in all.
+    """
+    share, left = float(total[0] @ again / (again @ total @ again)), _left(total, again)
+    fresh, size = sqrt(max(left, 0.0) / count), sqrt(max(total[0, 0], 0.0) / count)
+    if abs(share) < _SHARE or total[0, 0] - left < _BETTER * max(fresh**2, 1e-12):
+        return None
+    if size > 1 + _ROUNDING and (share > 0 or unlike_fresh_noise(record)):
+        return None
+    what = "is in it again" if share > 0 else "is taken back"
+    seen = (
+        f"{abs(share):.2g} x the noise of the step before {what} (correlated noise), so that sums of steps show what "
+        "the noise of each should hide: draw fresh noise in every step"
+    )
+    expected = "independent noise"
+    return RunCheck(name="independent steps", outcome=LESS, observed=seen, expected=expected)
+
+
+_SHARE = 0.1
+"""Of the noise of the step before; less hardly matters."""
 
 
 def _share_varies(rows: Array, share: float, fresh: float) -> bool:

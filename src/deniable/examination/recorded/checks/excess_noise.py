@@ -31,6 +31,11 @@ def unlike_noise(record: RunRecord) -> str:
     return least if found[least] < _ODD else ""
 
 
+def unlike_fresh_noise(record: RunRecord) -> bool:
+    """Whether the residuals of single steps are no noise, whatever earlier ones are like."""
+    return min(_layers(record), _along_records(record), _shape(record), mixed_p_value(record)) < _ODD
+
+
 def mixed_p_value(record: RunRecord) -> float:
     """Of the residuals along what the batch's loss has across its records' own gradients, which are normal."""
     rows = [(np.array(step.mixed) / noise_variance(step)) for step in record.steps if step.mixed is not None]

@@ -33,6 +33,8 @@ _COPIED = 0.9
 """A cosine above this, either side, is the same noise."""
 _ALIKE = 0.1
 """A cosine below this shows nothing that matters."""
+_NONE = 1e-3
+"""Below this share, all of it may be rounding and what the steps' gradients have left."""
 _MISSING = 0.05
 """Noise below this share of the claimed standard deviation is none."""
 _SCHEDULED = 0.8
@@ -177,6 +179,9 @@ def layers_check(record: RunRecord, claimed: Training, level: float, least_share
         return RunCheck(name=_LAYERS, outcome=AS_CLAIMED, observed=seen, expected=_EXPECTED, p_value=p_value)
     if not unlike.any():
         return None
+    if (bare := np.flatnonzero(unlike & (ratios < _MISSING))).size:
+        seen = f"there is no noise on {_list_names(record, bare)}: add it to every layer"
+        return RunCheck(name=_LAYERS, outcome=LESS, observed=seen, expected=_EXPECTED, p_value=p_value)
     found = [
         _layer_check(record, claimed, level, int(at), (float(ratios[at]), p_value)) for at in _by_size(unlike, ratios)
     ]
@@ -196,14 +201,22 @@ def _by_size(unlike: NDArray[np.bool_], ratios: Array) -> Array:
 def _layer_check(record: RunRecord, claimed: Training, level: float, at: int, found: tuple[float, float]) -> RunCheck:
     """Of one layer, with its ratio and the p-value of all."""
     ratio, p_value = found
-    name = record.names[at] if record.names else f"parameter {at}"
-    if ratio < _MISSING:
-        seen = f"there is no noise on {name}: add it to every layer"
-        return RunCheck(name=_LAYERS, outcome=LESS, observed=seen, expected=_EXPECTED, p_value=p_value)
     signal = _signal_of_layer(record, claimed, at, ratio)
-    return _scale_check(_LAYERS, f"the noise of {name}", p_value, level, ratio=ratio, signal=signal)
+    return _scale_check(_LAYERS, f"the noise of {_name(record, at)}", p_value, level, ratio=ratio, signal=signal)
 
 
+def _name(record: RunRecord, at: int) -> str:
+    return record.names[at] if record.names else f"parameter {at}"
+
+
+def _list_names(record: RunRecord, places: NDArray[np.intp]) -> str:
+    """The first few, and how many more."""
+    named = [_name(record, int(at)) for at in places[:_NAMED]]
+    more = len(places) - len(named)
+    return ", ".join(named) + (f" and {more:,} more" if more else "")
+
+
+_NAMED = 3
 _LAYERS = "noise of each layer"
 
 
@@ -291,7 +304,7 @@ def _scale_check(
     name: str, what: str, p_value: float, level: float, *, ratio: float, signal: SignalToNoise | None
 ) -> RunCheck:
     seen = f"{what} has {ratio:.3g} x the claimed standard deviation"
-    if ratio < 1e-4:
+    if ratio < _NONE:
         seen = f"there is no noise ({what} has {ratio:.1g} x the claimed standard deviation): add it in every step"
     outcome: Outcome = AS_CLAIMED if p_value >= level or abs(ratio - 1) < ROUNDING else LESS if ratio < 1 else OTHER
     if outcome == LESS and signal is not None and signal.is_scaled(ratio):

@@ -1,0 +1,92 @@
+"""Noise that has something in common with that of the step before, and runs without any noise: the cause is named."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import nn
+
+from tests.recorded.test_run_mutations import Run, Sums
+
+
+class WithEarlier(Run):
+    """One share of fresh noise, and one of the noise of the step before as it was drawn."""
+
+    shares = (1.0, 0.0)
+
+    def network(self) -> nn.Module:
+        return nn.Sequential(nn.Linear(8, 60), nn.Tanh(), nn.Linear(60, 3))
+
+    def noise(self) -> Sums:
+        if self.step == 0:
+            self.drawn = super().noise()
+        before, self.drawn = self.drawn, super().noise()
+        return {name: self.shares[0] * self.drawn[name] + self.shares[1] * before[name] for name in before}
+
+
+class TakenBack(WithEarlier):
+    shares = (0.5**0.5, -(0.5**0.5))
+
+
+class Telescoping(WithEarlier):
+    """Each step's own noise is the claimed one, and that of their sum is one step's."""
+
+    shares = (1.0, -1.0)
+
+
+class PartlyAgain(WithEarlier):
+    shares = (0.8, 0.6)
+
+
+class LessOfTheSumBefore(Run):
+    """Half of what the step before applied is subtracted: that was released."""
+
+    def network(self) -> nn.Module:
+        return nn.Sequential(nn.Linear(8, 60), nn.Tanh(), nn.Linear(60, 3))
+
+    def move(self) -> None:
+        for name, p in self.model.named_parameters():
+            if self.step and p.grad is not None:
+                p.grad -= 0.5 * self.before[name]
+        self.before = {name: p.grad.clone() for name, p in self.model.named_parameters() if p.grad is not None}
+        super().move()
+
+
+class Ordinary(Run):
+    """Neither clipping nor noise, beside a feature that is never there."""
+
+    def network(self) -> nn.Module:
+        self.data.tensors[0][:, 3] = 0.0
+        return super().network()
+
+    def factors(self, norms: torch.Tensor, _: str) -> torch.Tensor:
+        return torch.ones_like(norms)
+
+    def noise(self) -> Sums:
+        return {name: torch.zeros_like(p) for name, p in self.model.named_parameters()}
+
+
+class BareBiases(Run):
+    def noise(self) -> Sums:
+        return {name: noise * (noise.dim() > 1) for name, noise in super().noise().items()}
+
+
+@pytest.mark.parametrize(
+    ("run", "verdict", "words"),
+    [
+        (TakenBack, "violated", "0.(49|5|51) x the noise of the step before is taken back"),
+        (Telescoping, "violated", "0.(49|5|51) x the noise of the step before is taken back"),
+        (PartlyAgain, "violated", "0.(47|48|49) x the noise of the step before is in it again"),
+        (LessOfTheSumBefore, "other recipe", "-0.(49|5|51) x the noisy sum of the step before is in it, which is"),
+        (WithEarlier, "consistent", "Nothing speaks against"),
+        (Ordinary, "violated", "gradients are not clipped.*; there is no noise "),
+        (BareBiases, "violated", "no noise on 0.bias, 2.bias: add it"),
+    ],
+)
+def test_what_the_noise_of_two_steps_has_in_common(run: Callable[[], Run], verdict: str, words: str) -> None:
+    found = run().train()
+    assert found.verdict == verdict, found.verdict_text
+    assert re.search(words, found.verdict_text), found.verdict_text

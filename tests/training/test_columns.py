@@ -91,6 +91,21 @@ def test_multiply_few(values: Tensor, shared: bool, count: int) -> None:
     close(found, values.double() @ vectors.double(), 1e-4)
 
 
+@pytest.mark.parametrize("turned", [(False, False), (True, False), (False, True), (True, True)])
+@pytest.mark.parametrize(
+    ("rows", "inner", "width"), [(8, 16, 16), (9, 17, 33), (15, 40, 47), (71, 18, 64), (66, 100, 80)]
+)
+def test_multiply(rows: int, inner: int, width: int, turned: tuple[bool, bool]) -> None:
+    """Rows and columns that fill registers and that do not, as they are and turned."""
+    torch.manual_seed(2)
+    left = torch.randn(3, inner, rows).mT if turned[0] else torch.randn(3, rows, inner)
+    right = torch.randn(3, width, inner).mT if turned[1] else torch.randn(3, inner, width)
+    right[1, 2, 3] = torch.nan
+    found = columns.multiply(left, right, torch.empty(3, rows, width))
+    assert torch.equal(found.isnan().any(1).nonzero(), torch.tensor([[1, 3]]))
+    close(found.nan_to_num(), (left.double() @ right.double()).nan_to_num(), 1e-4)
+
+
 @pytest.mark.parametrize("rate", [0.01, torch.tensor([0.01, 0.3, 1e-4])], ids=["one rate", "a rate a trial"])
 def test_adam(rate: float | Tensor) -> None:
     """Three steps of three trials against the formulas in float64; gradients of 0 and of 1e-12 among them."""
@@ -105,6 +120,17 @@ def test_adam(rate: float | Tensor) -> None:
         move = first / (1 - 0.9**step) / ((second / (1 - 0.999**step)).sqrt() + 1e-8)
         expected -= move * (rate.double().view(3, 1, 1) if isinstance(rate, Tensor) else rate)
     close(weights, expected, 1e-5)
+
+
+@pytest.mark.parametrize("gradient", [0.0, 1e-30, 1e-20, 1e-9, 3e-8, 1e-3, 1.0, 1e15])
+def test_adam_of_extreme_gradients(gradient: float) -> None:
+    """Sixteen numbers and more at once, where roots and divisions are estimated; 1e-8 in the divisor counts."""
+    weights = torch.zeros(1, 67)
+    adam = ensemble.Adam(1.0)
+    adam.apply([weights], [torch.full((1, 67), gradient)], 1.0)
+    close(weights, torch.full((1, 67), -gradient / (gradient + 1e-8), dtype=torch.float64), 2e-6)
+    adam.apply([weights], [torch.full((1, 67), torch.nan)], 1.0)
+    assert weights.isnan().all()
 
 
 def test_a_kernel_for_each_trial_is_refused_tensors_of_other_trials() -> None:

@@ -45,21 +45,34 @@ typedef struct {
     Room *layers;
 } Memory;
 
-/* 8 x blocks columns of the sum of listed rows of right, each times its value. */
-INLINE void add_listed(const float *right, const int32_t *row, const float *value, long count, float *out, long width,
-                       const int blocks) {
-    wide sums[8];
-    for (int b = 0; b < blocks; b++) sums[b] = (wide){0};
-    for (long n = 0; n < count; n++) {
-        const float *from = right + row[n] * width, factor = value[n];
-        for (int b = 0; b < blocks; b++) sums[b] += factor * LOAD(from + 8 * b);
+/* PARTS vectors of columns of the sum of listed rows of right, each times its value. */
+#define ADD_LISTED(NAME, VECTOR, UNALIGNED)                                                                          \
+    INLINE void NAME(const float *right, const int32_t *row, const float *value, long count, float *out, long width, \
+                     const int parts) {                                                                              \
+        VECTOR sums[8];                                                                                              \
+        for (int p = 0; p < parts; p++) sums[p] = (VECTOR){0};                                                       \
+        for (long n = 0; n < count; n++) {                                                                           \
+            const UNALIGNED *from = (const UNALIGNED *)(right + row[n] * width);                                     \
+            for (int p = 0; p < parts; p++) sums[p] += value[n] * from[p];                                           \
+        }                                                                                                            \
+        for (int p = 0; p < parts; p++) ((UNALIGNED *)out)[p] = sums[p];                                             \
     }
-    for (int b = 0; b < blocks; b++) STORE(out + 8 * b, sums[b]);
+
+ADD_LISTED(add_listed, wide, unaligned)
+ADD_LISTED(add_listed_at_once, wider, wider_unaligned)
+
+/* The first columns, as many as eight registers of AVX-512 hold; returns how many. */
+FOR_AVX512 static long first_columns(const float *right, const int32_t *row, const float *value, long count, float *out,
+                                     long width) {
+    long w = 0;
+    for (; w + 128 <= width; w += 128) add_listed_at_once(right + w, row, value, count, out + w, width, 8);
+    for (; w + 32 <= width; w += 32) add_listed_at_once(right + w, row, value, count, out + w, width, 2);
+    return w;
 }
 
 /* One row (width) of a listed matrix times right (inner, width). */
 INLINE void listed_row(const float *right, const int32_t *row, const float *value, long count, float *out, long width) {
-    long w = 0;
+    long w = HAS_AVX512 ? first_columns(right, row, value, count, out, width) : 0;
     for (; w + 64 <= width; w += 64) add_listed(right + w, row, value, count, out + w, width, 8);
     for (; w < width; w += 8) add_listed(right + w, row, value, count, out + w, width, 1);
 }
@@ -147,11 +160,18 @@ INLINE void update_bias(const Room *layer, const Values *at, long examples, floa
     update(at, layer->at + layer->inputs * layer->width, layer->sums, layer->width, rate, by, adam);
 }
 
+/* Ask for a row of weights and moments, which wait in the second or third cache, before they are needed. */
+INLINE void fetch_row(const Values *at, long place, long width) {
+    for (long w = place; w < place + width; w += 16)
+        __builtin_prefetch(at->weights + w, 1), __builtin_prefetch(at->first + w, 1), __builtin_prefetch(at->second + w, 1);
+}
+
 /* The first layer of listed records: a feature's sums are used while they are in the first cache. */
 INLINE void update_listed(const Memory *m, const Values *at, float rate, const Correction *by, const Plan *z) {
     const Room *first = m->layers;
     for (long f = 0; f < z->features; f++) {
         const long start = m->start[f], count = m->start[f + 1] - start;
+        if (z->adam) fetch_row(at, (f + 1) * first->width, first->width);
         listed_row(first->deltas, m->place + start, m->value + start, count, first->sums, first->width);
         update(at, f * first->width, first->sums, first->width, rate, by, z->adam);
     }

@@ -29,6 +29,8 @@ typedef uint8_t small_places __attribute__((vector_size(8), aligned(1), may_alia
 /* Sixteen, one register of AVX-512: only for functions that are `FOR_AVX512`, others would keep them in memory. */
 typedef float wider __attribute__((vector_size(64)));
 typedef float wider_unaligned __attribute__((vector_size(64), aligned(4), may_alias));
+#define LOAD_WIDER(at) ((wider)*(const wider_unaligned *)(at))
+#define STORE_WIDER(at, value) (*(wider_unaligned *)(at) = (value))
 #define LOAD(at) ((wide)*(const unaligned *)(at))
 #define STORE(at, value) (*(unaligned *)(at) = (value))
 #define LOAD_PLACES(at) __builtin_convertvector(*(const small_places *)(at), places)

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-VERSION = 7
+VERSION = 8
 """Of the kernels' names and arguments, as `_kernels.c` states it; raise both together."""
 _READABLE = (torch.float32, torch.int32, torch.int64, torch.uint8)
 
@@ -44,6 +44,11 @@ def tell_if_slow() -> None:
 def suit(*tensors: Tensor) -> bool:
     """Whether the kernels can read and write such tensors: single precision, in this machine's memory."""
     return all(tensor.dtype == torch.float32 and tensor.device.type == "cpu" for tensor in tensors)
+
+
+def faster_products() -> bool:
+    """Whether a kernel multiplies matrices faster than torch's library, which leaves AVX-512 unused on AMD's processors."""
+    return KERNELS is not None and bool(KERNELS.faster_products())
 
 
 def sizes(*values: int) -> Any:

@@ -112,10 +112,9 @@ class Dense(Weighted):
         return self._outputs
 
     def _multiply(self, inputs: Tensor, bias: Tensor | None) -> None:
-        if bias is None:
-            torch.bmm(self._now[0], inputs, out=self._outputs)
-        else:
-            torch.baddbmm(bias.unsqueeze(2), self._now[0], inputs, out=self._outputs)
+        columns.multiply(self._now[0], inputs, self._outputs)
+        if bias is not None:
+            self._outputs.add_(bias.unsqueeze(2))
 
     def backward(self, delta: Tensor, last: bool) -> Tensor:
         """W^T delta."""
@@ -125,9 +124,9 @@ class Dense(Weighted):
             return delta
         trials, features, examples = len(delta), self._now[0].shape[2], delta.shape[2]
         if self._inputs.is_contiguous():
-            return torch.bmm(self._now[0].mT, delta, out=self._buffers.get("back", trials, features, examples))
+            return columns.multiply(self._now[0].mT, delta, self._buffers.get("back", trials, features, examples))
         turned = self._buffers.get("back", trials, examples, features)  # as the inputs are in memory
-        return torch.bmm(delta.mT, self._now[0], out=turned).mT
+        return columns.multiply(delta.mT, self._now[0], turned).mT
 
     def _stop(self, delta: Tensor) -> Tensor:
         return columns.stop(delta, self._outputs, self._buffers.get("delta", len(delta), delta.shape[2]))
@@ -162,7 +161,7 @@ class Dense(Weighted):
 
     def outer(self, scaled: Tensor, out: Tensor) -> None:
         """The sum over examples of deltas, weighed already, times inputs."""
-        torch.bmm(scaled, self._inputs.mT, out=out)
+        columns.multiply(scaled, self._inputs.mT, out)
 
     def gram(self, rows: slice, columns: slice) -> Tensor:
         """(delta_i . delta_j) (a_i . a_j + 1)."""
@@ -216,7 +215,7 @@ class SharedDense(Dense):
         elif listed := self._lists():
             listed.multiply(stacked, out)
         else:
-            torch.mm(stacked, inputs[0], out=out)
+            columns.multiply(stacked[None], inputs, out[None])
 
     def outer(self, scaled: Tensor, out: Tensor) -> None:
         """One product for all trials."""
@@ -224,7 +223,7 @@ class SharedDense(Dense):
         if listed := self._lists():
             listed.outer(flat, sums)
         else:
-            torch.mm(flat, self._inputs[0].t(), out=sums)
+            columns.multiply(flat[None], self._inputs.mT, sums[None])
 
     def keep(self, examples: slice) -> None:
         """Delta of these examples; their inputs once."""

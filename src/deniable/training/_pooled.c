@@ -118,29 +118,38 @@ INLINE void gradient_of_inputs(const float *delta, const uint8_t *place, const f
 
 enum { FEW = 64 }; /* values under a kernel, at most, for vectors over the filters */
 
-/* As gradient_of_filters, where a row under the kernel is shorter than a vector: vectors over eight filters. */
-INLINE void gradient_of_few(const float *x, const float *delta, const uint8_t *place, float *gradient,
-                            const Windows *windows, const Sizes *z, const long r, const long row) {
-    const long line = z->w * z->c, c = z->c;
-    for (long f = 0; f < z->o; f += 8) {
-        wide sums[FEW] = {{0}};
-        for (long cell = 0; cell < windows->cells; cell++) {
-            const float *upper = x + windows->origin[cell], *lower = upper + line;
-            const wide d = LOAD(delta + cell * z->o + f);
-            const places which = LOAD_PLACES(place + cell * z->o + f);
-            const wide d0 = (wide)((which == 0) & (places)d), d1 = (wide)((which == 1) & (places)d);
-            const wide d2 = (wide)((which == 2) & (places)d), d3 = (wide)((which == 3) & (places)d);
-            for (long k = 0; k < r; k++, upper += line, lower += line)
-                for (long i = 0; i < row; i++) {
-                    wide sum = sums[k * row + i];
-                    sum += upper[i] * d0, sum += upper[i + c] * d1;
-                    sum += lower[i] * d2, sum += lower[i + c] * d3;
-                    sums[k * row + i] = sum;
-                }
-        }
-        for (long lane = 0; lane < 8; lane++)
-            for (long tap = 0; tap < r * row; tap++) gradient[(f + lane) * r * row + tap] += sums[tap][lane];
+/* As gradient_of_filters, where a row under the kernel is shorter than a vector: vectors over eight or sixteen filters. */
+#define GRADIENT_OF_FEW(NAME, VECTOR, UNALIGNED, PLACES, BYTES, LANES)                                                \
+    INLINE void NAME(const float *x, const float *delta, const uint8_t *place, float *gradient,                       \
+                     const Windows *windows, const Sizes *z, const long r, const long row) {                          \
+        const long line = z->w * z->c, c = z->c;                                                                      \
+        for (long f = 0; f < z->o; f += LANES) {                                                                      \
+            VECTOR sums[FEW] = {{0}};                                                                                 \
+            for (long cell = 0; cell < windows->cells; cell++) {                                                      \
+                const float *upper = x + windows->origin[cell], *lower = upper + line;                                \
+                const PLACES d = (PLACES)*(const UNALIGNED *)(delta + cell * z->o + f);                               \
+                const PLACES which = __builtin_convertvector(*(const BYTES *)(place + cell * z->o + f), PLACES);      \
+                const VECTOR d0 = (VECTOR)((which == 0) & d), d1 = (VECTOR)((which == 1) & d);                        \
+                const VECTOR d2 = (VECTOR)((which == 2) & d), d3 = (VECTOR)((which == 3) & d);                        \
+                for (long k = 0; k < r; k++, upper += line, lower += line)                                            \
+                    for (long i = 0; i < row; i++) {                                                                  \
+                        VECTOR sum = sums[k * row + i];                                                               \
+                        sum += upper[i] * d0, sum += upper[i + c] * d1;                                               \
+                        sum += lower[i] * d2, sum += lower[i + c] * d3;                                               \
+                        sums[k * row + i] = sum;                                                                      \
+                    }                                                                                                 \
+            }                                                                                                         \
+            for (long lane = 0; lane < LANES; lane++)                                                                 \
+                for (long tap = 0; tap < r * row; tap++) gradient[(f + lane) * r * row + tap] += sums[tap][lane];     \
+        }                                                                                                             \
     }
+
+GRADIENT_OF_FEW(gradient_of_few, wide, unaligned, places, small_places, 8)
+GRADIENT_OF_FEW(gradient_of_few_at_once, wider, wider_unaligned, wider_places, wider_small_places, 16)
+
+FOR_AVX512 static void gradient_of_nine(const float *x, const float *delta, const uint8_t *place, float *gradient,
+                                        const Windows *windows, const Sizes *z) {
+    gradient_of_few_at_once(x, delta, place, gradient, windows, z, 3, 3);
 }
 
 INLINE void gradient_of_bias(const float *delta, const uint8_t *place, float *gradient, long cells, long o) {
@@ -169,7 +178,9 @@ EXPORT FOR_THIS_CPU int pooled_backward(const float *x, const float *deltas, con
     for (long e = 0; e < z->n; e++, x += image, place += cells * o) {
         const float *delta = deltas + e * cells * o;
         if (flat) turn(delta, pooled, o, cells), delta = pooled;
-        if (few && row == 3 && z->r == 3)
+        if (few && HAS_AVX512 && row == 3 && z->r == 3 && o % 16 == 0)
+            gradient_of_nine(x, delta, place, gradient, &windows, z);
+        else if (few && row == 3 && z->r == 3)
             gradient_of_few(x, delta, place, gradient, &windows, z, 3, 3);
         else if (few)
             gradient_of_few(x, delta, place, gradient, &windows, z, z->r, row);

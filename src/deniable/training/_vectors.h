@@ -28,6 +28,8 @@ typedef int16_t half_places __attribute__((vector_size(16)));
 typedef uint8_t small_places __attribute__((vector_size(8), aligned(1), may_alias));
 /* Sixteen, one register of AVX-512: only for functions that are `FOR_AVX512`, others would keep them in memory. */
 typedef float wider __attribute__((vector_size(64)));
+typedef int32_t wider_places __attribute__((vector_size(64)));
+typedef uint8_t wider_small_places __attribute__((vector_size(16), aligned(1), may_alias));
 typedef float wider_unaligned __attribute__((vector_size(64), aligned(4), may_alias));
 #define LOAD_WIDER(at) ((wider)*(const wider_unaligned *)(at))
 #define STORE_WIDER(at, value) (*(wider_unaligned *)(at) = (value))

@@ -47,7 +47,7 @@ def suit(*tensors: Tensor) -> bool:
 
 
 def faster_products() -> bool:
-    """Whether a kernel multiplies matrices faster than torch's library, which leaves AVX-512 unused on AMD's processors."""
+    """Whether a kernel multiplies faster than torch's library, which leaves AVX-512 unused on processors of AMD."""
     return KERNELS is not None and bool(KERNELS.faster_products())
 
 

@@ -15,7 +15,6 @@ from torch.nn import functional
 
 from deniable.training import kernels
 
-
 LEAST_SIZES = (8, 16, 16)
 """Rows, inner sizes and columns from which a kernel's product pays for its call."""
 

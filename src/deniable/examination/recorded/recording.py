@@ -12,6 +12,7 @@ from deniable.examination.recorded.chosen_records import ChosenRecords
 from deniable.examination.recorded.draws import Overlaps
 from deniable.examination.recorded.initial_weights import InitialFinding
 from deniable.examination.recorded.other_weights import OtherMoves
+from deniable.examination.recorded.record_groups import GroupedRecords
 from deniable.examination.recorded.run_record import AbsentRecord, ExaminedStep, RunRecord
 from deniable.examination.recorded.second_moments import SecondMoment
 from deniable.examination.recorded.summed_families import MultipliedSum
@@ -82,6 +83,7 @@ class RunEnd(msgspec.Struct, frozen=True, kw_only=True, tag="end"):
     weights_from_counts: bool = False
     scheduled: bool = False
     other_moves: OtherMoves | None = None
+    grouped: GroupedRecords | None = None
 
 
 _LINES = msgspec.json.Decoder(RunStart | StepTaken | RunEnd)
@@ -164,6 +166,7 @@ class Recording:
             weights_from_counts=self.end is not None and self.end.weights_from_counts,
             scheduled=self.end is not None and self.end.scheduled,
             other_moves=None if self.end is None else self.end.other_moves,
+            grouped=None if self.end is None else self.end.grouped,
         )
 
     def _write(self, line: RunStart | StepTaken | RunEnd) -> None:

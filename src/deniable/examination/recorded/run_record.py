@@ -13,6 +13,7 @@ from deniable.examination.recorded.initial_weights import InitialFinding
 from deniable.examination.recorded.mixed_losses import MixedProducts
 from deniable.examination.recorded.number_counts import NumberCounts
 from deniable.examination.recorded.other_weights import OtherMoves
+from deniable.examination.recorded.record_groups import GroupedRecords
 from deniable.examination.recorded.record_shares import RecordShares
 from deniable.examination.recorded.second_moments import SecondMoment
 from deniable.examination.recorded.summed_families import MultipliedSum
@@ -234,6 +235,8 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the named loss weights classes by how rare they are among the records."""
     scheduled: bool = False
     """Whether a scheduler of torch, which counts steps, has set the learning rate."""
+    grouped: GroupedRecords | None = None
+    """Of records that are clipped together: the nearest groups; None where none are nearer."""
     other_moves: OtherMoves | None = None
     """Of weights that the watched optimizer does not hold; None where they stay."""
 
@@ -249,6 +252,7 @@ def times_own_size(record: RunRecord) -> RunRecord:
         multiplied=(),
         multiplied_apart=(),
         chosen=(),
+        grouped=None,
         absent=(),
     )
 

@@ -37,6 +37,7 @@ from deniable.examination.recorded.mixed_losses import MixedLosses
 from deniable.examination.recorded.number_counts import are_centred, count_numbers
 from deniable.examination.recorded.other_records import OtherRecords, mean_figures
 from deniable.examination.recorded.other_weights import OtherWeights
+from deniable.examination.recorded.record_groups import RecordGroups
 from deniable.examination.recorded.record_shares import shorten
 from deniable.examination.recorded.recording import Recording, RunEnd, RunStart, StepTaken
 from deniable.examination.recorded.run_record import (
@@ -156,7 +157,8 @@ class RunWatcher:
         self._left_out = LeftOutBatches()
         self._given = GivenInputs(model, batches.data, _features)
         self._others = OtherRecords(batches.data, sum(p.numel() for p in self._parameters))
-        self._counts, self._multiplied, self._chosen = class_counts(batches.data), MultipliedSums(), RecordChoices()
+        self._counts, self._multiplied = class_counts(batches.data), MultipliedSums()
+        self._chosen, self._groups = RecordChoices(), RecordGroups()
         start = RunStart(
             initial="" if initial_is_public else self._look_at_weights(),
             initial_is_public=initial_is_public,
@@ -303,6 +305,7 @@ class RunWatcher:
             variance = noise_variance(found)
             self._multiplied.note(sums.gradients, residual, clips, variance)
             self._chosen.note(sums.gradients, residual, clips, variance)
+            self._groups.note(sums.gradients, residual, clips, variance)
             if others is not None:
                 self._others.note(others, clips, residual, variance, set(batch))
         if changed:
@@ -392,6 +395,7 @@ class RunWatcher:
                 multiplied=self._multiplied.found(),
                 multiplied_apart=self._multiplied.gained_apart(),
                 chosen=self._chosen.found(),
+                grouped=self._groups.found(),
                 compared_records=self._others.compared_records,
                 weights_from_counts=self._loss.batch_loss is None and weighs_by_counts(self._loss.loss, self._counts),
                 other_moves=self._other_weights.found(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -30,6 +31,7 @@ from deniable.examination.recorded.checks.way_checks import (
     multiplied_sums,
     spread_of_noise,
     sums_of_chosen,
+    sums_of_groups,
     sums_of_ways,
     ways_p_value,
 )
@@ -98,9 +100,17 @@ def gradient_check(record: RunRecord, claimed: Training, level: float) -> RunChe
     harmless = min((one.distance for one in candidates if one.outcome != LESS), default=np.inf)
     leaks = [one for one in candidates if one.outcome == LESS and one.distance + one.margin - harmless < _TIED]
     best = next(iter(leaks), next((one for one in candidates if one.outcome != LESS), candidates[0]))
+    found = RunCheck(name=_NAME, outcome=best.outcome, observed=best.sentence, expected=_EXPECTED, p_value=p_value)
     if best.factors is not None:
-        return _scaled_check(record, claimed, best.factors, p_value)
-    return RunCheck(name=_NAME, outcome=best.outcome, observed=best.sentence, expected=_EXPECTED, p_value=p_value)
+        found = _scaled_check(record, claimed, best.factors, p_value)
+    return _name_nearest(found, candidates[0])
+
+
+def _name_nearest(found: RunCheck, nearest: Candidate) -> RunCheck:
+    """What is not judged, with the leak that it is nearest to, though harmless gradients are about as near."""
+    if found.outcome != UNKNOWN or nearest.outcome != LESS:
+        return found
+    return msgspec.structs.replace(found, observed=f"{found.observed} (nearest, not surely: {nearest.sentence})")
 
 
 def _without_candidates(record: RunRecord, p_value: float, level: float, grams: list[Array]) -> RunCheck | None:
@@ -150,6 +160,7 @@ def _all_candidates(record: RunRecord, units: list[Array], level: float) -> Iter
         yield from _single_parameters(record, units)
     yield from sums_of_ways(record, units, level)
     yield from sums_of_chosen(record, units)
+    yield from sums_of_groups(record, units)
 
 
 def _fixed_vector(units: list[Array], name: str, outcome: Outcome, sentence: str) -> Candidate:

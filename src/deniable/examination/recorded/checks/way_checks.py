@@ -23,6 +23,7 @@ from deniable.examination.recorded.checks.way_texts import (
     TEXTS_OF_WAYS,
     VARIES,
     tell_chosen,
+    tell_groups,
     tell_multiple,
 )
 from deniable.examination.recorded.run_record import ExaminedStep, RunRecord, noise_of_step, noise_variance
@@ -69,6 +70,14 @@ def sums_of_chosen(record: RunRecord, units: list[Array]) -> Iterator[Candidate]
         outcome, text = tell_chosen(order, rule, value)
         margin = _MARGIN if outcome == LESS else 0.0
         yield Candidate(claim - gained + 2 * FITTED, outcome, text, margin=margin, gain=2 * BETTER)
+
+
+def sums_of_groups(record: RunRecord, units: list[Array]) -> Iterator[Candidate]:
+    """Applied = the sum of what groups of records have together, each clipped; their size is fitted."""
+    if record.grouped is not None:
+        size, gained = record.grouped
+        distance = distance_of_claim(units) - gained + 2 * FITTED
+        yield Candidate(distance, LESS, tell_groups(size), gain=2 * BETTER)
 
 
 def multiplied_sums(record: RunRecord, units: list[Array], noise: float) -> Iterator[Candidate]:

@@ -109,6 +109,11 @@ def tell_chosen(order: Order, rule: Rule, value: float) -> tuple[Outcome, str]:
     return LESS, f"{which} ({many[rule]}), so that which records count depends on the others: sum them all"
 
 
+def tell_groups(size: int) -> str:
+    """What it means that so many records are clipped together."""
+    return f"the gradients of {size} records at a time (microbatches) are put together and clipped as one, {_MIXED}: {_OWN}"
+
+
 VARIES = (
     "about, by another factor in every step: if it is made from the records (their losses, their norms, how many they "
     "are), no noise hides it; fix it beforehand, or name the loss that is trained on"

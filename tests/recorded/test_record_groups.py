@@ -46,9 +46,9 @@ class OneByOne(Grouped):
 @pytest.mark.parametrize(
     ("run", "verdict", "words"),
     [
-        (Grouped, "violated", r"gradients of 5 records at a time \(microbatches\) are put together"),
-        (Pairs, "violated", r"gradients of 2 records at a time \(microbatches\) are put together"),
-        (Averages, "violated", r"gradients of 3 records at a time \(microbatches\) are put together"),
+        (Grouped, "violated", r"gradients of 5 records at a time \(microbatches\) are clipped as one"),
+        (Pairs, "violated", r"gradients of 2 records at a time \(microbatches\) are clipped as one"),
+        (Averages, "violated", r"gradients of 3 records at a time \(microbatches\) are clipped as one"),
         (OneByOne, "consistent", "Nothing speaks against"),
     ],
 )

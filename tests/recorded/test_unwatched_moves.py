@@ -70,6 +70,38 @@ class SetToShares(AtTheEnd):
         return self.shares().log() - self.model[2].bias  # type: ignore[index, operator, union-attr, return-value]
 
 
+class HeadByLeastSquares(UnequalClasses):
+    """After the last step the outputs are fitted anew to all records."""
+
+    def end(self) -> None:
+        hidden = torch.cat([self.model[:2](self.data.tensors[0]), torch.ones(RECORDS, 1)], 1)  # type: ignore[index, operator]
+        aims = torch.nn.functional.one_hot(self.data.tensors[1], 3).float()
+        with torch.no_grad():
+            found = torch.linalg.solve(hidden.T @ hidden + 5 * torch.eye(hidden.shape[1]), hidden.T @ aims)
+            self.model[2].weight.copy_(found[:-1].T)  # type: ignore[index, operator, union-attr]
+            self.model[2].bias.copy_(found[-1])  # type: ignore[index, operator, union-attr]
+
+
+class HeadByLoss(UnequalClasses):
+    def end(self) -> None:
+        fit = torch.optim.LBFGS(self.model[2].parameters(), max_iter=200)  # type: ignore[index, union-attr]
+
+        def loss() -> torch.Tensor:
+            fit.zero_grad()
+            found = torch.nn.functional.cross_entropy(self.model(self.data.tensors[0]), self.data.tensors[1])
+            found = found + 0.01 * self.model[2].weight.square().sum()  # type: ignore[index, operator, union-attr]
+            found.backward()
+            return found
+
+        fit.step(loss)  # type: ignore[arg-type]
+
+
+class HeadByChance(UnequalClasses):
+    def end(self) -> None:
+        with torch.no_grad():
+            self.model[2].weight.normal_(std=0.3)  # type: ignore[index, operator, union-attr]
+
+
 @pytest.mark.parametrize(
     ("mutation", "verdict", "words"),
     [
@@ -78,6 +110,13 @@ class SetToShares(AtTheEnd):
         (NoisySquares, "cannot judge", "weights move by something .* in 24 steps, the first is step 1"),
         (AtTheEnd, "cannot judge", "2.bias moves by something that was not watched, after the last"),
         (Calibrated, "violated", "2.bias moves by a function of the classes' shares .* and the model's mean answer"),
+        (
+            HeadByLeastSquares,
+            "violated",
+            "2.weight, 2.bias move by a function of all records, to which they are fitted",
+        ),
+        (HeadByLoss, "violated", "2.weight, 2.bias move by a function of all records, to which they are fitted"),
+        (HeadByChance, "cannot judge", "2.weight moves by something that was not watched, after the last"),
         (SetToShares, "violated", "2.bias moves by a function of the classes' shares of the records"),
     ],
 )

@@ -23,6 +23,8 @@ _COMPARED_RECORDS = 256
 _MOST_RECORDS, _AT_ONCE = 20_000, 512
 _SAME, _PARALLEL, _MANY = 1e-3, 0.9999, 4
 """Relative; and the cosine of vectors of so many numbers that is no chance."""
+_CANCELLED = 0.1
+"""Of the length that the sum of as many gradients has where they have no direction in common."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,27 @@ class LastMove:
                 for what, one in self._candidates(parts[at], records):
                     if _agree(parts[at], one) or _agree(now[at], one):
                         return what
-        return ""
+        return "all records, to which they are fitted" if self._is_fitted() else ""
+
+    def _is_fitted(self) -> bool:
+        """Whether what moved is now where the gradients of all records cancel, but for a multiple of the weights.
+
+        That is where a fit without noise ends, by the named loss or by least squares on the classes, with a penalty on
+        the weights or without. Elsewhere gradients of n records have a sum of at least sqrt(n) of their length.
+        """
+        moved = [self.weights.parameters[at] for at in self.weights.moved_parameters(self.off)]
+        if len(self.data) > _MOST_RECORDS or sum(p.numel() for p in moved) < _MANY:
+            return False
+        return any(_cancel(self.model, self.data, loss, moved) for loss in self._losses(moved))
+
+    def _losses(self, moved: Sequence[Tensor]) -> Iterator[RecordLoss]:
+        """The named one, and least squares on classes of zero and one, or of minus one and one."""
+        squares = (lambda out, y: _off_classes(out, y, 0.0), lambda out, y: _off_classes(out, y, -1.0))
+        some = [] if self.loss.batch_loss is not None or class_counts(self.data) is None else squares
+        for one in (self.loss.loss, *some):
+            loss = RecordLoss(one, self.loss.batch_loss, self.loss.collate)
+            loss.trained = frozenset(id(p) for p in moved)
+            yield loss
 
     def _candidates(self, off: Tensor, records: Tensor | None) -> Iterator[Candidate]:
         counts = class_counts(self.data)
@@ -63,6 +85,23 @@ class LastMove:
         sums = recompute_sums(self.model, items, self.loss, 1.0, self.weights.places)
         gradient = torch.cat([part.double().cpu() for part in sums.whole])
         return float(-(self.off @ gradient) / (self.off.norm() * gradient.norm()).clamp(min=1e-30))
+
+
+def _off_classes(outputs: Tensor, classes: Tensor, other: float) -> Tensor:
+    aims = torch.where(nn.functional.one_hot(classes, outputs.shape[-1]) > 0, 1.0, other)
+    return (outputs - aims).square().sum(-1)
+
+
+def _cancel(model: nn.Module, data: Any, loss: RecordLoss, moved: Sequence[Tensor]) -> bool:
+    """Whether the sum of all gradients is next to nothing, across the weights themselves (a penalty)."""
+    try:
+        sums = recompute_sums(model, [data[i] for i in range(len(data))], loss, 1.0)
+    except (RuntimeError, ValueError, IndexError):  # outputs that are no classes
+        return False
+    rows = [(g.flatten().double(), p.detach().flatten().double()) for g, p in zip(sums.whole, moved, strict=True)]
+    left = [g - (g @ p) / (p @ p).clamp(min=1e-30) * p if len(p) > 1 else g for g, p in rows]
+    typical = float(sums.gradients.norms.double().norm())
+    return typical > 0 and float(torch.cat(left).norm()) <= _CANCELLED * typical
 
 
 def _shares(counts: Tensor, classes: int) -> Tensor:

@@ -111,7 +111,7 @@ def tell_chosen(order: Order, rule: Rule, value: float) -> tuple[Outcome, str]:
 
 def tell_groups(size: int) -> str:
     """What it means that so many records are clipped together."""
-    return f"the gradients of {size} records at a time (microbatches) are put together and clipped as one, {_MIXED}: {_OWN}"
+    return f"the gradients of {size} records at a time (microbatches) are clipped as one, {_MIXED}: {_OWN}"
 
 
 VARIES = (

@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, Literal
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-OtherInputs = Literal["", "own scale", "scale of the batch", "mixed", "own components", "others"]
+OtherInputs = Literal["", "own scale", "scale of the batch", "mixed", "own components", "others", "running mean"]
 """Scaled by mean and spread of all records, or of their batch; each mixed of two; projected on the components that all
-records vary along most; something else; "" for the records, or where it is not known."""
+records vary along most; something else; centred by a running mean of the batches; "" for the records, or where it is
+not known."""
 _OTHERS: Final = "others"
 _HELD_NUMBERS = 2**24
 """Of inputs between two steps: of more nothing is told."""
@@ -36,6 +38,7 @@ class GivenInputs:
         self._data, self._features = data, features
         self._held: list[Tensor] = []
         self._numbers = 0
+        self._centres = RunningCentres()
         self._hook = model.register_forward_pre_hook(self._note, with_kwargs=True)
 
     def close(self) -> None:
@@ -72,15 +75,23 @@ class GivenInputs:
             near = _SAME * max(spread, 1e-12) * records.shape[1] ** 0.5
             if bool((torch.cdist(records, given).min(1).values <= near).all()):
                 return ""
+            given = given[-len(records) :] if self._ends_with(len(records)) else given
             return self._rule(records, given) if len(given) == len(records) else ""
 
+    def _ends_with(self, records: int) -> bool:
+        """Whether the last passes were given so many: of these are the gradients, where one pass follows another."""
+        return records in np.cumsum([len(rows) for rows in self._held][::-1])
+
     def _rule(self, records: Tensor, given: Tensor) -> OtherInputs:
+        runs = self._centres.follow(records, given)
         if _is_scaled_by(records, records, given) or _is_centred(records, given):
             return "scale of the batch"
         if self._all_records is not None and _is_scaled_by(self._all_records, records, given):
             return "own scale"
         if records.shape[1] >= _LEAST_FEATURES and _are_mixed(records, given):
             return "mixed"
+        if runs:
+            return "running mean"
         if any(_alike(given, one) for one in self._projected_records(records)):
             return "own components"
         return _OTHERS
@@ -111,6 +122,29 @@ class GivenInputs:
         if len({one.shape for one in features}) > 1:
             return None
         return torch.stack([one.detach().flatten().double().cpu() for one in features])
+
+
+class RunningCentres:
+    """What is taken from all records of a batch: does it move towards the mean of this batch, or of the one before?"""
+
+    def __init__(self) -> None:
+        self._centre: Tensor | None = None
+        self._mean: Tensor | None = None
+
+    def follow(self, records: Tensor, given: Tensor) -> bool:
+        """Of this step, beside the one before."""
+        centre, _, fits = _affine_map(records, given)
+        before, aims = self._centre, [records.mean(0), self._mean]
+        self._centre, self._mean = (centre, records.mean(0)) if bool(fits.any()) else (None, None)
+        if before is None or int(fits.sum()) < _LEAST_FEATURES:
+            return False
+        move = (centre - before)[fits]
+        return any(_is_parallel(move, (aim - before)[fits]) for aim in aims if aim is not None)
+
+
+def _is_parallel(one: Tensor, other: Tensor) -> bool:
+    lengths = float(one.norm() * other.norm())
+    return lengths > 0 and float(one @ other) > (1 - _EXACT) * lengths
 
 
 def _rows(given: Tensor) -> Tensor:

@@ -33,6 +33,7 @@ from deniable.examination.recorded.checks.number_checks import numbers_check
 from deniable.examination.recorded.checks.outcomes import AS_CLAIMED, LESS, OTHER, ROUNDING, UNKNOWN
 from deniable.examination.recorded.checks.outside_checks import (
     buffers_check,
+    elsewhere_check,
     inputs_check,
     left_out_check,
     public_checks,
@@ -144,6 +145,9 @@ def _all_checks(record: RunRecord, claimed: Training, level: float) -> Iterator[
         if (inputs := inputs_check(record)) is not None:
             yield inputs
             recomputed = tuple(check for check in recomputed if check.outcome == LESS and check.name != "gradient")
+        elif (elsewhere := _elsewhere_check(record, recomputed)) is not None:
+            yield elsewhere
+            recomputed = tuple(check for check in recomputed if check.outcome == LESS and check.name != "gradient")
         yield from recomputed
         too_little = any(check.outcome == LESS and check.name.startswith("noise") for check in recomputed)
         if len(record.steps) < len(record.lengths) and not too_little:
@@ -166,6 +170,13 @@ def _all_checks(record: RunRecord, claimed: Training, level: float) -> Iterator[
         yield others
     if (rates := rates_check(record)) is not None:
         yield rates
+
+
+def _elsewhere_check(record: RunRecord, recomputed: tuple[RunCheck, ...]) -> RunCheck | None:
+    """Other weights that are no leak are told only where the gradient is not the recomputed one."""
+    found = elsewhere_check(record)
+    same = any(check.name == "gradient" and check.outcome == AS_CLAIMED for check in recomputed)
+    return None if found is None or (found.outcome != LESS and same) else found
 
 
 def _part_check(record: RunRecord) -> RunCheck:

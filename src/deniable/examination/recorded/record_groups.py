@@ -1,4 +1,4 @@
-"""Are records clipped by themselves, or a few of a batch together (microbatches)? Groups of which size explain best?
+"""Are records clipped by themselves, or a few of a batch together? Groups of which size explain best?
 
 Gradients of records that follow each other in the batch are summed, or averaged, and that is clipped. Averages may be
 multiplied by their number afterwards, or not.

@@ -10,6 +10,7 @@ import msgspec
 
 from deniable.examination.recorded.chosen_records import ChosenRecords
 from deniable.examination.recorded.draws import Overlaps
+from deniable.examination.recorded.forward_weights import OtherWeightsOfGradients
 from deniable.examination.recorded.initial_weights import InitialFinding
 from deniable.examination.recorded.other_weights import OtherMoves
 from deniable.examination.recorded.record_groups import GroupedRecords
@@ -84,6 +85,7 @@ class RunEnd(msgspec.Struct, frozen=True, kw_only=True, tag="end"):
     scheduled: bool = False
     other_moves: OtherMoves | None = None
     grouped: GroupedRecords | None = None
+    elsewhere: OtherWeightsOfGradients | None = None
 
 
 _LINES = msgspec.json.Decoder(RunStart | StepTaken | RunEnd)
@@ -167,6 +169,7 @@ class Recording:
             scheduled=self.end is not None and self.end.scheduled,
             other_moves=None if self.end is None else self.end.other_moves,
             grouped=None if self.end is None else self.end.grouped,
+            elsewhere=None if self.end is None else self.end.elsewhere,
         )
 
     def _write(self, line: RunStart | StepTaken | RunEnd) -> None:

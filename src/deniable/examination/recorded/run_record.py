@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from deniable.examination.recorded.chosen_records import ChosenRecords
 from deniable.examination.recorded.draws import Overlaps
+from deniable.examination.recorded.forward_weights import OtherWeightsOfGradients
 from deniable.examination.recorded.given_inputs import OtherInputs
 from deniable.examination.recorded.initial_weights import InitialFinding
 from deniable.examination.recorded.mixed_losses import MixedProducts
@@ -237,6 +238,8 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a scheduler of torch, which counts steps, has set the learning rate."""
     grouped: GroupedRecords | None = None
     """Of records that are clipped together: the nearest groups; None where none are nearer."""
+    elsewhere: OtherWeightsOfGradients | None = None
+    """Where gradients are taken at other weights than those that are moved."""
     other_moves: OtherMoves | None = None
     """Of weights that the watched optimizer does not hold; None where they stay."""
 

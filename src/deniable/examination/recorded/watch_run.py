@@ -29,6 +29,7 @@ from deniable.examination.recorded.chosen_records import RecordChoices
 from deniable.examination.recorded.class_counts import class_counts, weighs_by_counts
 from deniable.examination.recorded.draws import Draws
 from deniable.examination.recorded.earlier_noise import EARLIER_STEPS, EarlierNoise
+from deniable.examination.recorded.forward_weights import ForwardWeights
 from deniable.examination.recorded.given_inputs import GivenInputs
 from deniable.examination.recorded.initial_weights import InitialFinding, what_weights_have
 from deniable.examination.recorded.last_moves import LastMove
@@ -156,6 +157,7 @@ class RunWatcher:
         self._moved = set[int]()
         self._left_out = LeftOutBatches()
         self._given = GivenInputs(model, batches.data, _features)
+        self._forward = ForwardWeights(model, self._weights)
         self._others = OtherRecords(batches.data, sum(p.numel() for p in self._parameters))
         self._counts, self._multiplied = class_counts(batches.data), MultipliedSums()
         self._chosen, self._groups = RecordChoices(), RecordGroups()
@@ -207,6 +209,7 @@ class RunWatcher:
         gradients = [torch.zeros_like(p) if p.grad is None else p.grad.detach() for p in self._parameters]
         moved = len(self._weights.departures)
         self._other_weights.before_step()
+        self._forward.start_step()
         self._weights.before_step(gradients)
         odd = self._odd_move(moved)
         divisor = self._optimizer.divisor
@@ -300,6 +303,7 @@ class RunWatcher:
         )
         if all(at is None for at in self._places):
             self._weights.keep_clean_sum(sums.clean)
+            self._forward.compare((sums.clean, sums.whole))
             self._seconds.note(number, gradients, sums, self._optimizer.clip)
         if not isinstance(clips, list):
             variance = noise_variance(found)
@@ -399,6 +403,7 @@ class RunWatcher:
                 compared_records=self._others.compared_records,
                 weights_from_counts=self._loss.batch_loss is None and weighs_by_counts(self._loss.loss, self._counts),
                 other_moves=self._other_weights.found(),
+                elsewhere=self._forward.found(),
                 scheduled="initial_lr" in self._optimizer.inner.param_groups[0],
                 final_holds_clean=odd and not average and self._weights.final_holds_clean_sums(),
                 seconds=perf_counter() - self._started,
@@ -418,6 +423,7 @@ class RunWatcher:
             self._closed = True
             self._hook.remove()
             self._given.close()
+            self._forward.close()
             self._recording.finish(end)
 
 

@@ -29,6 +29,10 @@ _CAUSES: dict[OtherInputs, str] = {
         "the records are scaled by statistics of their batch, which mixes them, so that clipping bounds nobody's "
         "influence: scale by public numbers"
     ),
+    "running mean": (
+        "the records are centred by a running mean of the batches, so that other records change the gradient "
+        "of each, which no noise hides: centre by public numbers"
+    ),
     "mixed": (
         "the model is given mixtures of two records (mixup), so that one record is in the gradients of several, each "
         "clipped by itself, and clipping bounds nobody's influence: mix only what belongs to one record"
@@ -53,6 +57,26 @@ def inputs_check(record: RunRecord) -> RunCheck | None:
     return RunCheck(name="inputs", outcome=UNKNOWN, observed=_OTHERS, expected=expected)
 
 
+def elsewhere_check(record: RunRecord) -> RunCheck | None:
+    """None where gradients are taken at the weights that the step moves, as far as that is known."""
+    if record.elsewhere is None:
+        return None
+    steps, along = record.elsewhere
+    seen = f"in {steps:,} steps gradients are taken at other weights than those that the step moves, "
+    outcome: Outcome = LESS if along > _ALONG else UNKNOWN
+    if outcome == LESS:
+        seen += (
+            "moved along the batch's gradient without noise (sharpness-aware), so that every record changes the "
+            "gradients of the others: move them along an earlier noisy gradient, or not at all"
+        )
+    else:
+        seen += "so that they cannot be recomputed: if records make that move without noise, no noise hides it"
+    expected = "at the weights that the step moves"
+    return RunCheck(name="weights of the gradients", outcome=outcome, observed=seen, expected=expected)
+
+
+_ALONG = 0.9
+"""The cosine of a departure of weights and a gradient that noise would not leave."""
 _HIDDEN = "which no noise hides"
 _LEAKS = {
     "rows": f"rows of the initial weights are means, principal axes or single ones of the records, {_HIDDEN}",

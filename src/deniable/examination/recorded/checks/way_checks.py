@@ -77,7 +77,7 @@ def sums_of_groups(record: RunRecord, units: list[Array]) -> Iterator[Candidate]
     if record.grouped is not None:
         size, gained = record.grouped
         distance = distance_of_claim(units) - gained + 2 * FITTED
-        yield Candidate(distance, LESS, tell_groups(size), gain=2 * BETTER)
+        yield Candidate(distance, LESS, tell_groups(size), margin=2 * FITTED, gain=2 * BETTER)
 
 
 def multiplied_sums(record: RunRecord, units: list[Array], noise: float) -> Iterator[Candidate]:

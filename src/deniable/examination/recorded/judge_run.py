@@ -15,7 +15,7 @@ from deniable.checks import probability
 from deniable.examination.recorded.checks.accumulated_sums import accumulation_check
 from deniable.examination.recorded.checks.gradient_checks import gradient_check
 from deniable.examination.recorded.checks.move_checks import moves_check, other_weights_check, rates_check
-from deniable.examination.recorded.checks.noise_along_gradients import along_check
+from deniable.examination.recorded.checks.noise_along_gradients import across_check, along_check, scales_check
 from deniable.examination.recorded.checks.noise_checks import (
     SCALED,
     NoiseSizes,
@@ -213,6 +213,10 @@ def _recomputed_checks(record: RunRecord, claimed: Training, level: float) -> It
         yield numbers
         if numbers.outcome != LESS and noise.signal is not None and noise.signal.exceeds(noise.ratio):
             yield noise.check(record, level)
+        return
+    patterns = (across_check(record, claimed), scales_check(record, claimed)) if noise.ratio > _BARE else ()
+    if (pattern := next((one for one in patterns if one is not None), None)) is not None:
+        yield pattern
         return
     if noise.p_value() < level and noise.follows_size(level):
         yield own_size_check(noise.p_value())

@@ -86,6 +86,7 @@ class RunEnd(msgspec.Struct, frozen=True, kw_only=True, tag="end"):
     other_moves: OtherMoves | None = None
     grouped: GroupedRecords | None = None
     elsewhere: OtherWeightsOfGradients | None = None
+    along_records: float | None = None
 
 
 _LINES = msgspec.json.Decoder(RunStart | StepTaken | RunEnd)
@@ -169,6 +170,7 @@ class Recording:
             scheduled=self.end is not None and self.end.scheduled,
             other_moves=None if self.end is None else self.end.other_moves,
             grouped=None if self.end is None else self.end.grouped,
+            along_records=None if self.end is None else self.end.along_records,
             elsewhere=None if self.end is None else self.end.elsewhere,
         )
 

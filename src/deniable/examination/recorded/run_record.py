@@ -238,6 +238,8 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a scheduler of torch, which counts steps, has set the learning rate."""
     grouped: GroupedRecords | None = None
     """Of records that are clipped together: the nearest groups; None where none are nearer."""
+    along_records: float | None = None
+    """The correlation of applied numbers' sizes with those of the records' gradients; None where it is not known."""
     elsewhere: OtherWeightsOfGradients | None = None
     """Where gradients are taken at other weights than those that are moved."""
     other_moves: OtherMoves | None = None
@@ -256,6 +258,7 @@ def times_own_size(record: RunRecord) -> RunRecord:
         multiplied_apart=(),
         chosen=(),
         grouped=None,
+        along_records=None,
         absent=(),
     )
 

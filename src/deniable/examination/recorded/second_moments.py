@@ -30,6 +30,8 @@ _MOST_STEPS, _FEWEST_STEPS, _FEWEST_WEIGHTS = 64, 3, 32
 _FIRST = (0.0, 0.5, 0.8, 0.9, 0.95)
 _SECOND = (0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 1.0)
 """Decays that are tried beside the optimizer's own; 1 for sums."""
+_FEWEST_SCALED = 8
+"""Steps whose numbers are compared with the records'."""
 _ONE_SIGN = 0.9
 """The share of weights that must move against m, or m is another."""
 
@@ -70,6 +72,23 @@ class SecondMoments:
         source = max(_SOURCES[1:], key=lambda one: best[one])
         return (source, shorten(best[source]), shorten(best["applied"])) if divisors else None
 
+    def along_records(self) -> float | None:
+        """The correlation of applied numbers' sizes with those of the records' own gradients, within each parameter.
+
+        Noise of one size makes no applied number smaller where gradients are larger: it is at least about zero.
+        """
+        if len(self._steps) < _FEWEST_SCALED:
+            return None
+        applied, _, _, single = (np.array(rows) for rows in zip(*self._steps, strict=True))
+        sizes, own = np.square(applied).sum(0), single.sum(0)
+        of = np.repeat(np.arange(len(self._weights.places)), [len(place) for place in self._weights.places])
+        there = (sizes > 0) & (own > 1e-9 * own.max(initial=0.0))
+        if there.sum() < _FEWEST_WEIGHTS:
+            return None
+        both = [_apart(np.log(values[there]), of[there]) for values in (sizes, own)]
+        lengths = np.linalg.norm(both[0]) * np.linalg.norm(both[1])
+        return shorten(float(both[0] @ both[1]) / max(float(lengths), 1e-300))
+
     def _divisors(self, applied: Array, moves: Array) -> Iterator[Array]:
         """m over the move, nan where a weight does not move against m."""
         for decay in self._decays(0, _FIRST):
@@ -83,6 +102,12 @@ class SecondMoments:
         own = [b[place] for b in [settings.get("betas")] if isinstance(b, tuple | list) and len(b) > place]
         own += [settings[name] for name in (("momentum",), ("alpha", "rho"))[place] if name in settings]
         return sorted({*usual, *(float(decay) for decay in own if isinstance(decay, float) and 0 <= decay < 1)})
+
+
+def _apart(values: Array, of: NDArray[np.int64]) -> Array:
+    """Less the mean of all values of the same parameter."""
+    sums, counts = np.bincount(of, values), np.maximum(np.bincount(of), 1)
+    return np.asarray(values - (sums / counts)[of])
 
 
 def _means(values: Array, decay: float) -> Array:

@@ -395,6 +395,7 @@ class RunWatcher:
                 final_moved=tuple(self._weights.moved_parameters(off)) if odd and off is not None else (),
                 final_made_of=made_of,
                 second_moment=self._seconds.found() if any_odd else None,
+                along_records=self._seconds.along_records(),
                 absent=self._others.found(),
                 multiplied=self._multiplied.found(),
                 multiplied_apart=self._multiplied.gained_apart(),

@@ -54,6 +54,9 @@ _TIED = 6.0
 """Explanations whose distances differ by less are not told apart."""
 _ERRORS = 6.0
 """Standard deviations by which noise along known vectors may be longer than on average."""
+_SURELY = 4.0
+"""The same, from which on a cause that is found leaves more than chance does."""
+_NOT_ALL = " (that is nearest, but not all: another gradient may be added, neither clipped nor hidden by noise)"
 _ENOUGH_NOISE = 0.97
 """Of what the sum's factor needs, within what is measured."""
 
@@ -100,7 +103,10 @@ def gradient_check(record: RunRecord, claimed: Training, level: float) -> RunChe
     harmless = min((one.distance for one in candidates if one.outcome != LESS), default=np.inf)
     leaks = [one for one in candidates if one.outcome == LESS and one.distance + one.margin - harmless < _TIED]
     best = next(iter(leaks), next((one for one in candidates if one.outcome != LESS), candidates[0]))
-    found = RunCheck(name=_NAME, outcome=best.outcome, observed=best.sentence, expected=_EXPECTED, p_value=p_value)
+    sentence = best.sentence
+    if best.outcome == LESS and best.distance - (claim - excess) > degrees + _SURELY * (2 * degrees) ** 0.5:
+        sentence += _NOT_ALL
+    found = RunCheck(name=_NAME, outcome=best.outcome, observed=sentence, expected=_EXPECTED, p_value=p_value)
     if best.factors is not None:
         found = _scaled_check(record, claimed, best.factors, p_value)
     return _name_nearest(found, candidates[0])
@@ -388,6 +394,7 @@ def _scaled_check(record: RunRecord, claimed: Training, factors: Array, p_value:
         return RunCheck(name=_NAME, outcome=OTHER, observed=seen, expected=_EXPECTED, p_value=p_value)
     if noise < _ENOUGH_NOISE * abs(factor) and surely:
         larger = _LONGER if factor > 1 else ""
+        larger += _tell_lying_along(record) if factor > 1 else ""
         seen += f"{larger}, with too little noise for that"
         return RunCheck(name=_NAME, outcome=LESS, observed=seen, expected=_EXPECTED, p_value=p_value)
     if noise * _ENOUGH_NOISE <= factor and _is_one_factor(record, factors):
@@ -398,6 +405,19 @@ def _scaled_check(record: RunRecord, claimed: Training, factors: Array, p_value:
     return RunCheck(name=_NAME, outcome=UNKNOWN, observed=seen, expected=_EXPECTED, p_value=p_value)
 
 
+def _tell_lying_along(record: RunRecord) -> str:
+    """What the best of a few noises has along the clipped sum: a few standard deviations, whatever its length."""
+    rows = [(step_gram(step)[:2, :2], noise_variance(step)) for step in record.steps if step.clean > 0]
+    along = np.array([gram[0, 1] / (gram[1, 1] * variance) ** 0.5 for gram, variance in rows])
+    lengths = np.array([(gram[1, 1] / variance) ** 0.5 for gram, variance in rows])
+    as_noise, as_sum = along.sum() ** 2 / len(along), (along @ lengths) ** 2 / (lengths @ lengths)
+    if along.mean() > _BEST_NOISE or as_noise < as_sum - _TIED:
+        return ""
+    return f", or the noise is chosen by the gradient, along which it has {along.mean():.2g} standard deviations"
+
+
+_BEST_NOISE = 3.5
+"""Standard deviations that the best of a thousand noises has along a vector."""
 _LONGER = " (clipped at a larger norm, by a norm that leaves out parameters, or records count several times)"
 _SHORTER = ", or the batch's summed gradient is clipped, not each record's"
 

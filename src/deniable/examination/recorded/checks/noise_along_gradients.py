@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import gammainc
 
 from deniable.examination.diagnostics.p_values import any_of
-from deniable.examination.recorded.checks.outcomes import AS_CLAIMED, LESS
+from deniable.examination.recorded.checks.outcomes import AS_CLAIMED, LESS, UNKNOWN
 from deniable.examination.recorded.checks.step_lengths import step_sigmas
 from deniable.examination.recorded.run_record import RunRecord, noise_of_step, step_gram
 from deniable.mechanisms import Training
@@ -38,6 +38,49 @@ def along_check(record: RunRecord, claimed: Training, level: float) -> RunCheck:
     outcome: Outcome = LESS if p_value < level else AS_CLAIMED
     expected = "1 x the claimed standard deviation"
     return RunCheck(name="noise along gradients", outcome=outcome, observed=seen, expected=expected, p_value=p_value)
+
+
+def across_check(record: RunRecord, claimed: Training) -> RunCheck | None:
+    """None where there is noise across the records' gradients, too, or too few numbers tell."""
+    both = zip(record.steps, step_sigmas(record, claimed), strict=True)
+    fits = [(step.shares, sigma**2) for step, sigma in both if step.shares is not None and sigma > 0]
+    if not fits or len(fits) < len(record.steps) / 2:
+        return None
+    outside = sum(s.outside / v for s, v in fits) / sum(s.numbers for s, _ in fits)
+    if outside > _NONE**2:
+        return None
+    seen = (
+        "all that is applied is in the directions of the batch's own gradients, and across them there is no noise: "
+        "it is projected on directions that the records make, or other gradients of theirs are applied bare; add "
+        "the noise in all directions, and project on public ones alone"
+    )
+    return RunCheck(name="noise along gradients", outcome=LESS, observed=seen, expected="noise in all directions")
+
+
+_NONE = 0.02
+"""Of the claimed standard deviation: less is none."""
+
+
+def scales_check(record: RunRecord, claimed: Training) -> RunCheck | None:
+    """None where applied numbers are not the smaller, the larger the records' own gradients are in them."""
+    if record.along_records is None or record.along_records > _DIVIDED:
+        return None
+    sums = zip(record.steps, step_sigmas(record, claimed), strict=True)
+    strength = np.mean([step.clean / max(sigma**2, 1e-300) / sum(step.sizes) for step, sigma in sums])
+    seen = "numbers of the noisy gradient are the smaller, the larger the records' gradients are in them"
+    if strength < 1:
+        seen += (
+            ", which noise would hide: it is divided by what is made of these without noise (their second moments, a "
+            "Fisher matrix); divide by what is made of noisy gradients"
+        )
+    else:
+        seen += ": if it is divided by what is made of these without noise, no noise hides it; watch it before that"
+    outcome: Outcome = LESS if strength < 1 else UNKNOWN
+    return RunCheck(name="scale of numbers", outcome=outcome, observed=seen, expected="one for all")
+
+
+_DIVIDED = -0.6
+"""A correlation below this is no chance in as many weights as are watched."""
 
 
 def _parts(record: RunRecord, sigmas: Array) -> Iterator[_Part]:

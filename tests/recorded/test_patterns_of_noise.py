@@ -1,0 +1,112 @@
+"""Noise that the records shape: in their directions alone, as large as they like, or chosen among several."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from tests.recorded.test_run_mutations import Run, Sums
+
+
+class Wide(Run):
+    def network(self) -> nn.Module:
+        return nn.Sequential(nn.Linear(8, 40), nn.Tanh(), nn.Linear(40, 3))
+
+    def move(self) -> None:
+        """Step with the noisy gradient as it is changed."""
+        noisy = {name: p.grad for name, p in self.model.named_parameters() if p.grad is not None}
+        changed = self.change({name: g.clone() for name, g in noisy.items()})
+        for name, p in self.model.named_parameters():
+            p.grad = changed[name]
+        super().move()
+
+    def change(self, noisy: Sums) -> Sums:
+        return noisy
+
+    def project(self, noisy: Sums, rows: Tensor) -> Sums:
+        """On the space of some rows."""
+        axes = torch.linalg.qr(rows.T)[0]
+        flat = axes @ (axes.T @ torch.cat([g.flatten() for g in noisy.values()]))
+        parts = flat.split([g.numel() for g in noisy.values()])
+        return {name: part.view_as(noisy[name]) for name, part in zip(noisy, parts, strict=True)}
+
+
+class OnTheRecords(Wide):
+    """Projected on the main directions of the batch's own gradients."""
+
+    def change(self, noisy: Sums) -> Sums:
+        rows = torch.cat([g.flatten(1) for g in self.gradients().values()], 1)
+        return self.project(noisy, torch.linalg.svd(rows, full_matrices=False).Vh[:10])
+
+
+class OnRandomDirections(Wide):
+    """Which is as safe."""
+
+    def change(self, noisy: Sums) -> Sums:
+        numbers = sum(g.numel() for g in noisy.values())
+        return self.project(noisy, torch.randn(numbers // 2, numbers, generator=self.random))
+
+
+class OverRecords(Wide):
+    """Divided by a running second moment of the records' gradients."""
+
+    def change(self, noisy: Sums) -> Sums:
+        squares = {name: g.square().mean(0) for name, g in self.gradients().items()}
+        before = squares if self.step == 0 else self.squares
+        self.squares = {name: 0.9 * before[name] + 0.1 * squares[name] for name in noisy}
+        return {name: g / (self.squares[name].sqrt() + 0.03) for name, g in noisy.items()}
+
+
+class OverNoisySums(Wide):
+    """Divided by a running second moment of what was released, which is as safe."""
+
+    def change(self, noisy: Sums) -> Sums:
+        squares = {name: g.square() for name, g in noisy.items()}
+        before = squares if self.step == 0 else self.squares
+        self.squares = {name: 0.9 * before[name] + 0.1 * squares[name] for name in noisy}
+        return {name: g / (self.squares[name].sqrt() + 0.01) for name, g in noisy.items()}
+
+
+class BestOfTen(Wide):
+    def noise(self) -> Sums:
+        several = [super(BestOfTen, self).noise() for _ in range(10)]
+        return max(several, key=lambda one: sum(float((one[name] * g).sum()) for name, g in self.clean.items()))
+
+
+class AddedAfterwards(Wide):
+    """The gradient of another loss, of the batch's mean answer, as it is."""
+
+    def change(self, noisy: Sums) -> Sums:
+        mean = self.model(self.x).softmax(1).mean(0)
+        found = torch.autograd.grad((mean * mean.log()).sum(), list(self.model.parameters()))
+        return {name: g + 3 * more for (name, g), more in zip(noisy.items(), found, strict=True)}
+
+
+@pytest.mark.parametrize(
+    ("run", "verdict", "words"),
+    [
+        (
+            OnTheRecords,
+            "violated",
+            "across them there is no noise: it is projected on directions that the records make",
+        ),
+        (OnRandomDirections, "cannot judge", "shortened by as much"),
+        (OverRecords, "violated", "numbers .* the smaller, the larger the records' gradients .* made of these without"),
+        (OverNoisySums, "cannot judge", "."),
+        (
+            BestOfTen,
+            "violated",
+            "or the noise is chosen by the gradient, along which it has 1.[4-6] standard deviations",
+        ),
+        (AddedAfterwards, "violated", "nearest, but not all: another gradient may be added"),
+        (Wide, "consistent", "Nothing speaks against"),
+    ],
+)
+def test_what_shapes_the_noise(run: Callable[[], Run], verdict: str, words: str) -> None:
+    found = run().train()
+    assert found.verdict == verdict, found.verdict_text
+    assert re.search(words, found.verdict_text), found.verdict_text

@@ -61,7 +61,7 @@ def fit_gaussian(loss: PrivacyLoss) -> GaussianFit:
         >>> round(dn.fit_gaussian(dn.privacy_loss(dn.Laplace(2.0))).mu, 3)
         0.562
     """
-    of_kind("loss", loss, PrivacyLoss, "a privacy loss", "for example deniable.privacy_loss(deniable.Gaussian(1.0))")
+    _check_loss(loss)
     if isinstance(loss.pair, GaussianStep):
         return GaussianFit(mu=loss.pair.mu, error=0.0, regret=0.0, least_rate=LEAST_RATE)
     steepest = min(max(float(pair.null_exceeded(LEAST_RATE)) for pair in loss._directions), _STEEPEST)
@@ -147,7 +147,7 @@ def singling_out(loss: PrivacyLoss, weight: float, people: int) -> SinglingOut:
         >>> round(dn.singling_out(dn.privacy_loss(dn.Gaussian(4.0)), weight=1e-3, people=1000).targeted, 5)
         0.00125
     """
-    of_kind("loss", loss, PrivacyLoss, "a privacy loss", "for example deniable.privacy_loss(deniable.Gaussian(1.0))")
+    _check_loss(loss)
     probability("weight", weight, open_ends=True)
     whole("people", people)
     success = float(loss.success(weight))
@@ -230,3 +230,9 @@ def _event_epsilon(at: np.ndarray, mu: float, steps: int, delta: float) -> np.nd
     more, seen = own > delta, null > _LEAST_PROBABILITY
     log_null = np.where(seen, np.log(np.where(seen, null, 1.0)), every)
     return np.where(more, np.log(np.where(more, own - delta, 1.0)) - log_null, -inf)
+
+
+def _check_loss(value: object) -> PrivacyLoss:
+    """A privacy loss; anything else is refused."""
+    example = "for example deniable.privacy_loss(deniable.Gaussian(1.0))"
+    return of_kind("loss", value, PrivacyLoss, "a privacy loss", example)

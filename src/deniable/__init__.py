@@ -117,7 +117,7 @@ _FUNCTIONS = {
     "from_opacus": "deniable.formats",
     "from_pld": "deniable.formats",
     "frontier": "deniable.utility.find_frontier",
-    "index_records": "deniable.examination.recorded.used_batches",
+    "index_records": "deniable.examination.recorded.batches.used_batches",
     "log_to_mlflow": "deniable.report.mlflow_log",
     "reproduce": "deniable.experiments",
     "singling_out": "deniable.answers.further_figures",
@@ -140,9 +140,9 @@ if TYPE_CHECKING:
     from deniable.comparison.compare_levels import compare as compare
     from deniable.comparison.own_model import attack as attack
     from deniable.examination.examine import examine as examine
+    from deniable.examination.recorded.batches.used_batches import index_records as index_records
     from deniable.examination.recorded.framework_callbacks import watch_lightning as watch_lightning
     from deniable.examination.recorded.framework_callbacks import watch_trainer as watch_trainer
-    from deniable.examination.recorded.used_batches import index_records as index_records
     from deniable.examination.recorded.watch_run import watch_run as watch_run
     from deniable.experiments import reproduce as reproduce
     from deniable.formats import from_dp_event as from_dp_event

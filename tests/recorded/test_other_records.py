@@ -8,8 +8,8 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.utils.data import TensorDataset
 
-from deniable.examination.recorded.batch_gradients import RecordLoss
-from deniable.examination.recorded.other_records import OtherRecords
+from deniable.examination.recorded.gradients.batch_gradients import RecordLoss
+from deniable.examination.recorded.gradients.other_records import OtherRecords
 
 CLIP, RECORDS = 0.5, 40
 

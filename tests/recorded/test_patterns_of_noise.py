@@ -102,7 +102,7 @@ class AddedAfterwards(Wide):
             "violated",
             "or the noise is chosen by the gradient, along which it has 1.[4-6] standard deviations",
         ),
-        (AddedAfterwards, "violated", "nearest, but not all: another gradient may be added"),
+        (AddedAfterwards, "violated", "that is not all: another gradient is added"),
         (Wide, "consistent", "Nothing speaks against"),
     ],
 )

@@ -9,13 +9,13 @@ from scipy.optimize import minimize
 from torch import Tensor
 
 from deniable.examination.recorded.checks.known_vectors import LargestShare
-from deniable.examination.recorded.record_shares import (
+from deniable.examination.recorded.gradients.record_shares import (
     SHARES,
     RecordGradients,
     RecordShares,
     fit_shares,
 )
-from deniable.examination.recorded.ways_to_sum import products_of_norms
+from deniable.examination.recorded.gradients.ways_to_sum import products_of_norms
 
 RECORDS, NUMBERS, CLIP, SIGMA = 12, 80, 0.5, 0.5
 

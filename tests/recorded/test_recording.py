@@ -13,9 +13,10 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 import deniable as dn
-from deniable.examination.recorded import RunRecord, RunWatcher, judge_run, read_recording, step_products, watch_run
-from deniable.examination.recorded.batch_gradients import RecordLoss, recompute_sums
+from deniable.examination.recorded import RunRecord, RunWatcher, judge_run, read_recording, watch_run
 from deniable.examination.recorded.checks.sampling_checks import spread_p_value
+from deniable.examination.recorded.gradients import step_products
+from deniable.examination.recorded.gradients.batch_gradients import RecordLoss, recompute_sums
 from deniable.examination.recorded.run_record import ExaminedStep
 from deniable.mechanisms import Adjacency, Training
 from deniable.results.base import UnreadableError

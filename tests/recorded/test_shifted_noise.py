@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from deniable.examination.recorded.noise_pools import ShiftedNoise
+from deniable.examination.recorded.noise.noise_pools import ShiftedNoise
 from tests.recorded.test_run_mutations import CLIP, Run, Sums
 
 

@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from deniable.examination.recorded.chosen_records import _gains
-from deniable.examination.recorded.record_shares import RecordGradients
-from deniable.examination.recorded.ways_to_sum import WAYS_TO_SUM, products_of_ways
+from deniable.examination.recorded.gradients.chosen_records import _gains
+from deniable.examination.recorded.gradients.record_shares import RecordGradients
+from deniable.examination.recorded.gradients.ways_to_sum import WAYS_TO_SUM, products_of_ways
 from tests.recorded.test_run_mutations import CLIP, LargerSignal, Run, ScaledLoss, Sums
 
 

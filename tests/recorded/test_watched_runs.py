@@ -13,8 +13,9 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import deniable as dn
-from deniable.examination.recorded import RunWatcher, judge_run, other_records, watch_run
-from deniable.examination.recorded.batch_gradients import recompute_sums
+from deniable.examination.recorded import RunWatcher, judge_run, watch_run
+from deniable.examination.recorded.gradients import other_records
+from deniable.examination.recorded.gradients.batch_gradients import recompute_sums
 from deniable.examination.recorded.recording import read_recording
 from deniable.mechanisms import Adjacency, Training
 from deniable.results import read_result

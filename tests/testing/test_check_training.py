@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import deniable as dn
 from deniable.examination.recorded import RunWatcher
-from deniable.examination.recorded.batch_gradients import recompute_sums
+from deniable.examination.recorded.gradients.batch_gradients import recompute_sums
 from deniable.results import read_result
 from deniable.results.run_result import CodePlace
 from deniable.testing import false_alarm_rate, findings_of, message_of, read_seconds, sarif_document

@@ -27,7 +27,7 @@ from torch.optim.optimizer import Optimizer, register_optimizer_step_pre_hook
 from torch.utils.data import DataLoader
 
 import deniable
-from deniable.examination.recorded.batch_gradients import LossOfBatch
+from deniable.examination.recorded.gradients.batch_gradients import LossOfBatch
 from deniable.examination.recorded.watch_run import NEW_WATCHERS, RunWatcher, watch_run
 from deniable.mechanisms import Training
 from deniable.results.run_result import CodePlace, RunCheck

@@ -13,7 +13,7 @@ from msgspec import structs
 from deniable.checks import positive, probability, refuse
 from deniable.examination.examine import examine
 from deniable.examination.recorded import CONFIDENCE_OF_A_RUN, RunRecord, RunWatcher
-from deniable.examination.recorded.batch_gradients import LossOfBatch
+from deniable.examination.recorded.gradients.batch_gradients import LossOfBatch
 from deniable.mechanisms import Training
 from deniable.results.run_result import RunCheck, RunResult
 from deniable.testing.cause_lines import BudgetSpentError, CauseLines, WatchedCode, watch_code

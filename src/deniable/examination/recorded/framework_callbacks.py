@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 from torch import Tensor, nn
 
-from deniable.examination.recorded.batch_gradients import BatchLoss
-from deniable.examination.recorded.used_batches import UsedBatches
+from deniable.examination.recorded.batches.used_batches import UsedBatches
+from deniable.examination.recorded.gradients.batch_gradients import BatchLoss
 from deniable.examination.recorded.watch_run import RunWatcher, watch_run
 
 

@@ -8,16 +8,16 @@ from typing import BinaryIO
 
 import msgspec
 
-from deniable.examination.recorded.chosen_records import ChosenRecords
-from deniable.examination.recorded.draws import Overlaps
-from deniable.examination.recorded.forward_weights import OtherWeightsOfGradients
-from deniable.examination.recorded.initial_weights import InitialFinding
-from deniable.examination.recorded.other_weights import OtherMoves
-from deniable.examination.recorded.record_groups import GroupedRecords
+from deniable.examination.recorded.batches.draws import Overlaps
+from deniable.examination.recorded.gradients.chosen_records import ChosenRecords
+from deniable.examination.recorded.gradients.record_groups import GroupedRecords
+from deniable.examination.recorded.gradients.summed_families import MultipliedSum
 from deniable.examination.recorded.run_record import AbsentRecord, ExaminedStep, RunRecord
-from deniable.examination.recorded.second_moments import SecondMoment
-from deniable.examination.recorded.summed_families import MultipliedSum
-from deniable.examination.recorded.watched_buffers import BufferFinding
+from deniable.examination.recorded.weights.forward_weights import OtherWeightsOfGradients
+from deniable.examination.recorded.weights.initial_weights import InitialFinding
+from deniable.examination.recorded.weights.other_weights import OtherMoves
+from deniable.examination.recorded.weights.second_moments import SecondMoment
+from deniable.examination.recorded.weights.watched_buffers import BufferFinding
 from deniable.results.base import UnreadableError
 
 

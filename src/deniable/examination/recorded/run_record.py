@@ -6,19 +6,19 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.examination.recorded.chosen_records import ChosenRecords
-from deniable.examination.recorded.draws import Overlaps
-from deniable.examination.recorded.forward_weights import OtherWeightsOfGradients
-from deniable.examination.recorded.given_inputs import OtherInputs
-from deniable.examination.recorded.initial_weights import InitialFinding
-from deniable.examination.recorded.mixed_losses import MixedProducts
-from deniable.examination.recorded.number_counts import NumberCounts
-from deniable.examination.recorded.other_weights import OtherMoves
-from deniable.examination.recorded.record_groups import GroupedRecords
-from deniable.examination.recorded.record_shares import RecordShares
-from deniable.examination.recorded.second_moments import SecondMoment
-from deniable.examination.recorded.summed_families import MultipliedSum
-from deniable.examination.recorded.watched_buffers import BufferFinding
+from deniable.examination.recorded.batches.draws import Overlaps
+from deniable.examination.recorded.batches.given_inputs import OtherInputs
+from deniable.examination.recorded.gradients.chosen_records import ChosenRecords
+from deniable.examination.recorded.gradients.mixed_losses import MixedProducts
+from deniable.examination.recorded.gradients.record_groups import GroupedRecords
+from deniable.examination.recorded.gradients.record_shares import RecordShares
+from deniable.examination.recorded.gradients.summed_families import MultipliedSum
+from deniable.examination.recorded.noise.number_counts import NumberCounts
+from deniable.examination.recorded.weights.forward_weights import OtherWeightsOfGradients
+from deniable.examination.recorded.weights.initial_weights import InitialFinding
+from deniable.examination.recorded.weights.other_weights import OtherMoves
+from deniable.examination.recorded.weights.second_moments import SecondMoment
+from deniable.examination.recorded.weights.watched_buffers import BufferFinding
 
 AbsentRecord = tuple[int, float, float]
 """The number of a record, and over the steps that did not draw it the sums of product and squared length, in variances

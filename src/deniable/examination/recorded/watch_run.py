@@ -15,7 +15,11 @@ import torch
 from torch import Tensor, nn
 
 from deniable.checks import probability, whole
-from deniable.examination.recorded.batch_gradients import (
+from deniable.examination.recorded.batches.draws import Draws
+from deniable.examination.recorded.batches.given_inputs import GivenInputs
+from deniable.examination.recorded.batches.left_out_batches import LeftOutBatches
+from deniable.examination.recorded.batches.used_batches import UsedBatches
+from deniable.examination.recorded.gradients.batch_gradients import (
     BatchLoss,
     BatchSums,
     LossOfBatch,
@@ -25,21 +29,17 @@ from deniable.examination.recorded.batch_gradients import (
     recompute_sums,
     uses_chance,
 )
-from deniable.examination.recorded.chosen_records import RecordChoices
-from deniable.examination.recorded.class_counts import class_counts, weighs_by_counts
-from deniable.examination.recorded.draws import Draws
-from deniable.examination.recorded.earlier_noise import EARLIER_STEPS, EarlierNoise
-from deniable.examination.recorded.forward_weights import ForwardWeights
-from deniable.examination.recorded.given_inputs import GivenInputs
-from deniable.examination.recorded.initial_weights import InitialFinding, what_weights_have
-from deniable.examination.recorded.last_moves import LastMove
-from deniable.examination.recorded.left_out_batches import LeftOutBatches
-from deniable.examination.recorded.mixed_losses import MixedLosses
-from deniable.examination.recorded.number_counts import are_centred, count_numbers
-from deniable.examination.recorded.other_records import OtherRecords, mean_figures
-from deniable.examination.recorded.other_weights import OtherWeights
-from deniable.examination.recorded.record_groups import RecordGroups
-from deniable.examination.recorded.record_shares import shorten
+from deniable.examination.recorded.gradients.chosen_records import RecordChoices
+from deniable.examination.recorded.gradients.class_counts import class_counts, weighs_by_counts
+from deniable.examination.recorded.gradients.mixed_losses import MixedLosses
+from deniable.examination.recorded.gradients.other_records import OtherRecords, mean_figures
+from deniable.examination.recorded.gradients.record_groups import RecordGroups
+from deniable.examination.recorded.gradients.record_shares import shorten
+from deniable.examination.recorded.gradients.step_products import StepBefore, inner_products, looked_at, sample_places
+from deniable.examination.recorded.gradients.summed_families import MultipliedSums
+from deniable.examination.recorded.gradients.ways_to_sum import RecordProducts, products_of_records
+from deniable.examination.recorded.noise.earlier_noise import EARLIER_STEPS, EarlierNoise
+from deniable.examination.recorded.noise.number_counts import are_centred, count_numbers
 from deniable.examination.recorded.recording import Recording, RunEnd, RunStart, StepTaken
 from deniable.examination.recorded.run_record import (
     UNEXPLAINED_MOVE,
@@ -48,14 +48,14 @@ from deniable.examination.recorded.run_record import (
     known_factors,
     noise_variance,
 )
-from deniable.examination.recorded.second_moments import SecondMoments
-from deniable.examination.recorded.step_products import StepBefore, inner_products, looked_at, sample_places
 from deniable.examination.recorded.stepped_optimizer import SteppedOptimizer
-from deniable.examination.recorded.summed_families import MultipliedSums
-from deniable.examination.recorded.used_batches import UsedBatches
-from deniable.examination.recorded.watched_buffers import WatchedBuffers
-from deniable.examination.recorded.ways_to_sum import RecordProducts, products_of_records
-from deniable.examination.recorded.weight_moves import WatchedWeights
+from deniable.examination.recorded.weights.forward_weights import ForwardWeights
+from deniable.examination.recorded.weights.initial_weights import InitialFinding, what_weights_have
+from deniable.examination.recorded.weights.last_moves import LastMove
+from deniable.examination.recorded.weights.other_weights import OtherWeights
+from deniable.examination.recorded.weights.second_moments import SecondMoments
+from deniable.examination.recorded.weights.watched_buffers import WatchedBuffers
+from deniable.examination.recorded.weights.weight_moves import WatchedWeights
 
 NEW_WATCHERS: ContextVar[list[RunWatcher] | None] = ContextVar("NEW_WATCHERS", default=None)
 """Where a test of somebody's training learns of the watchers that the training makes."""

@@ -56,7 +56,7 @@ _ERRORS = 6.0
 """Standard deviations by which noise along known vectors may be longer than on average."""
 _SURELY = 4.0
 """The same, from which on a cause that is found leaves more than chance does."""
-_NOT_ALL = " (that is nearest, but not all: another gradient may be added, neither clipped nor hidden by noise)"
+_NOT_ALL = " (or that is not all: another gradient is added, neither clipped nor hidden by noise)"
 _ENOUGH_NOISE = 0.97
 """Of what the sum's factor needs, within what is measured."""
 

@@ -12,7 +12,7 @@ from scipy.special import fdtrc, stdtr
 
 from deniable.examination.diagnostics.p_values import normal
 from deniable.examination.recorded.checks.outcomes import ROUNDING
-from deniable.examination.recorded.record_shares import SHARES, RecordShares
+from deniable.examination.recorded.gradients.record_shares import SHARES, RecordShares
 from deniable.examination.recorded.run_record import ExaminedStep, RunRecord, noise_of_step, noise_variance
 
 Array = NDArray[np.float64]

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.examination.recorded.checks.outcomes import LESS, UNKNOWN
-from deniable.examination.recorded.number_counts import NumberCounts
+from deniable.examination.recorded.noise.number_counts import NumberCounts
 from deniable.examination.recorded.run_record import RunRecord, noise_of_step
 from deniable.results.run_result import Outcome, RunCheck
 

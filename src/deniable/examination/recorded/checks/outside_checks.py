@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.examination.diagnostics.p_values import any_of
+from deniable.examination.recorded.batches.given_inputs import OtherInputs
 from deniable.examination.recorded.checks.outcomes import LESS, UNKNOWN
-from deniable.examination.recorded.given_inputs import OtherInputs
 from deniable.examination.recorded.run_record import RunRecord
-from deniable.examination.recorded.watched_buffers import BufferFinding
+from deniable.examination.recorded.weights.watched_buffers import BufferFinding
 from deniable.results.run_result import Outcome, RunCheck
 
 _ALL = "so that every record changes the gradients of all others, which no noise hides"

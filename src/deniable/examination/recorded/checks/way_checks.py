@@ -26,9 +26,9 @@ from deniable.examination.recorded.checks.way_texts import (
     tell_groups,
     tell_multiple,
 )
+from deniable.examination.recorded.gradients.summed_families import FAMILIES
+from deniable.examination.recorded.gradients.ways_to_sum import BY_LOSSES, COMMON_FACTORS, WAYS_TO_SUM
 from deniable.examination.recorded.run_record import ExaminedStep, RunRecord, noise_of_step, noise_variance
-from deniable.examination.recorded.summed_families import FAMILIES
-from deniable.examination.recorded.ways_to_sum import BY_LOSSES, COMMON_FACTORS, WAYS_TO_SUM
 
 Array = NDArray[np.float64]
 _OF_BATCH = [at for at, way in enumerate(WAYS_TO_SUM) if way in (*COMMON_FACTORS, *BY_LOSSES)]

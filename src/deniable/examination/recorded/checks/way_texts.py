@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from deniable.examination.recorded.checks.outcomes import LESS, OTHER, UNKNOWN
-from deniable.examination.recorded.chosen_records import Order, Rule
-from deniable.examination.recorded.summed_families import Family
-from deniable.examination.recorded.ways_to_sum import (
+from deniable.examination.recorded.gradients.chosen_records import Order, Rule
+from deniable.examination.recorded.gradients.summed_families import Family
+from deniable.examination.recorded.gradients.ways_to_sum import (
     ADDED_UP,
     BY_COUNTS,
     BY_LOSSES,

@@ -15,9 +15,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from deniable.examination.recorded.batch_gradients import BatchSums
-from deniable.examination.recorded.record_shares import shorten
-from deniable.examination.recorded.weight_moves import WatchedWeights
+from deniable.examination.recorded.gradients.batch_gradients import BatchSums
+from deniable.examination.recorded.gradients.record_shares import shorten
+from deniable.examination.recorded.weights.weight_moves import WatchedWeights
 
 Array = NDArray[np.float64]
 Source = Literal["applied", "clean", "unclipped", "single"]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from deniable.examination.recorded.batch_gradients import BatchSums
+from deniable.examination.recorded.gradients.batch_gradients import BatchSums
 from deniable.examination.recorded.run_record import LeftOut
 
 _LONGER = 12.0

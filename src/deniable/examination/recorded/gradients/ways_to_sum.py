@@ -12,8 +12,8 @@ from typing import Any, TypedDict
 import torch
 from torch import Tensor
 
-from deniable.examination.recorded.class_counts import POWERS, class_of, weights_by_counts
-from deniable.examination.recorded.record_shares import RecordGradients, RecordShares, fit_shares, shorten
+from deniable.examination.recorded.gradients.class_counts import POWERS, class_of, weights_by_counts
+from deniable.examination.recorded.gradients.record_shares import RecordGradients, RecordShares, fit_shares, shorten
 
 THRESHOLDS = (1.25, 1.5, 2.0, 3.0, 5.0)
 """In clipping norms: gradients up to so long may be left as they are."""

@@ -13,9 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from deniable.examination.recorded.batch_gradients import RecordLoss, recompute_sums, run_forward
-from deniable.examination.recorded.class_counts import class_counts
-from deniable.examination.recorded.weight_moves import WatchedWeights
+from deniable.examination.recorded.gradients.batch_gradients import RecordLoss, recompute_sums, run_forward
+from deniable.examination.recorded.gradients.class_counts import class_counts
+from deniable.examination.recorded.weights.weight_moves import WatchedWeights
 
 Candidate = tuple[str, Tensor]
 _COMPARED_RECORDS = 256

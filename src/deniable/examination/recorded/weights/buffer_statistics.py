@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from deniable.examination.recorded.batch_gradients import BatchSums
-from deniable.examination.recorded.class_counts import class_of
+from deniable.examination.recorded.gradients.batch_gradients import BatchSums
+from deniable.examination.recorded.gradients.class_counts import class_of
 
 Target = tuple[str, Tensor]
 OF_STEPS = ("loss", "right", "mean norm", "median norm", "longest", "clipped length")

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from deniable.examination.recorded.record_shares import RecordGradients, shorten
+from deniable.examination.recorded.gradients.record_shares import RecordGradients, shorten
 
 Array = NDArray[np.float64]
 GroupedRecords = tuple[int, float]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor, nn
 
-from deniable.examination.recorded.batch_gradients import BatchSums, Places, RecordLoss, recompute_sums
+from deniable.examination.recorded.gradients.batch_gradients import BatchSums, Places, RecordLoss, recompute_sums
 from deniable.examination.recorded.run_record import AbsentRecord
 
 _NUMBERS = 2**22

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from deniable.examination.recorded.batch_gradients import RecordLoss, loss_of_batch
+from deniable.examination.recorded.gradients.batch_gradients import RecordLoss, loss_of_batch
 
 OtherMoves = tuple[tuple[str, ...], int, bool]
 """Which of them move, in how many steps, and whether the first move is along a batch's gradient without noise."""

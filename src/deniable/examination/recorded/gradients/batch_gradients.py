@@ -14,7 +14,7 @@ from torch.func import functional_call, grad_and_value, vmap
 from torch.utils._pytree import tree_map
 from torch.utils.data import default_collate
 
-from deniable.examination.recorded.record_shares import RecordGradients
+from deniable.examination.recorded.gradients.record_shares import RecordGradients
 from deniable.training.networks.losses import loss_function
 
 LossOfBatch = str | Callable[[Tensor, Tensor], Tensor]

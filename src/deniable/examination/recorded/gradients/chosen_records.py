@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from deniable.examination.recorded.record_shares import RecordGradients, shorten
+from deniable.examination.recorded.gradients.record_shares import RecordGradients, shorten
 
 Array = NDArray[np.float64]
 Order = Literal["highest losses", "lowest losses", "longest gradients", "shortest gradients"]

@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from deniable.examination.recorded.batch_gradients import CLIPPINGS, BatchSums, Places
-from deniable.examination.recorded.record_shares import shorten
+from deniable.examination.recorded.gradients.batch_gradients import CLIPPINGS, BatchSums, Places
+from deniable.examination.recorded.gradients.record_shares import shorten
 from deniable.examination.recorded.run_record import MOMENTUM, VECTORS
-from deniable.examination.recorded.weight_moves import WatchedWeights
+from deniable.examination.recorded.weights.weight_moves import WatchedWeights
 
 
 def looked_at(values: Tensor, places: Tensor | None) -> Tensor:

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from deniable.examination.recorded.record_shares import RecordGradients, shorten
+from deniable.examination.recorded.gradients.record_shares import RecordGradients, shorten
 
 Family = Literal["loss", "loss by size", "norm"]
 FAMILIES: tuple[Family, ...] = get_args(Family)

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from deniable.examination.recorded.record_shares import shorten
-from deniable.examination.recorded.weight_moves import WatchedWeights
+from deniable.examination.recorded.gradients.record_shares import shorten
+from deniable.examination.recorded.weights.weight_moves import WatchedWeights
 
 OtherWeightsOfGradients = tuple[int, float]
 """In how many steps the last forward pass with gradients has other weights, and the median cosine of the departure with

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from deniable.examination.recorded.class_counts import class_counts, labels_of
+from deniable.examination.recorded.gradients.class_counts import class_counts, labels_of
 
 InitialFinding = Literal["", "rows", "shares", "labels"]
 """Rows that are a mean, a principal axis or one of the records; a bias that is the logarithm of the classes' shares;

@@ -15,8 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from deniable.examination.recorded.batch_gradients import BatchSums, RecordLoss, run_forward
-from deniable.examination.recorded.buffer_statistics import (
+from deniable.examination.recorded.gradients.batch_gradients import BatchSums, RecordLoss, run_forward
+from deniable.examination.recorded.weights.buffer_statistics import (
     OF_STEPS,
     Target,
     class_means,

@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from deniable.examination.recorded.batch_gradients import BatchSums, Places, RecordLoss, loss_of_batch
-from deniable.examination.recorded.record_shares import shorten
+from deniable.examination.recorded.gradients.batch_gradients import BatchSums, Places, RecordLoss, loss_of_batch
+from deniable.examination.recorded.gradients.record_shares import shorten
 
 MixedProducts = tuple[float, float, float]
 """Of the batch's gradient across its records' own: product with the residual, and squared length; that of all of it."""

@@ -10,8 +10,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from deniable.examination.recorded.noise_pools import ShiftedNoise
-from deniable.examination.recorded.record_shares import shorten
+from deniable.examination.recorded.gradients.record_shares import shorten
+from deniable.examination.recorded.noise.noise_pools import ShiftedNoise
 
 EARLIER_STEPS = 512
 """With which a step's noise is compared."""

@@ -70,6 +70,25 @@ class SetToShares(AtTheEnd):
         return self.shares().log() - self.model[2].bias  # type: ignore[index, operator, union-attr, return-value]
 
 
+class NoiseOnWeights(Run):
+    """Gradients have none; it is added to the weights after each step, of plain SGD, as long as it would move them."""
+
+    share = 1.0
+
+    def noise(self) -> Sums:
+        return {name: torch.zeros_like(p) for name, p in self.model.named_parameters()}
+
+    def move(self) -> None:
+        super().move()
+        with torch.no_grad():
+            for name, drawn in Run.noise(self).items():
+                dict(self.model.named_parameters())[name].add_(drawn, alpha=-self.share * 0.3 / (RATE * RECORDS))
+
+
+class HalfOnWeights(NoiseOnWeights):
+    share = 0.5
+
+
 class HeadByLeastSquares(UnequalClasses):
     """After the last step the outputs are fitted anew to all records."""
 

@@ -14,7 +14,12 @@ import msgspec
 from deniable.checks import probability
 from deniable.examination.recorded.checks.accumulated_sums import accumulation_check
 from deniable.examination.recorded.checks.gradient_checks import gradient_check
-from deniable.examination.recorded.checks.move_checks import moves_check, other_weights_check, rates_check
+from deniable.examination.recorded.checks.move_checks import (
+    moves_check,
+    noise_on_weights,
+    other_weights_check,
+    rates_check,
+)
 from deniable.examination.recorded.checks.noise_along_gradients import across_check, along_check, scales_check
 from deniable.examination.recorded.checks.noise_checks import (
     SCALED,
@@ -148,8 +153,11 @@ def _all_checks(record: RunRecord, claimed: Training, level: float) -> Iterator[
         elif (elsewhere := _elsewhere_check(record, recomputed)) is not None:
             yield elsewhere
             recomputed = tuple(check for check in recomputed if check.outcome == LESS and check.name != "gradient")
-        yield from recomputed
         too_little = any(check.outcome == LESS and check.name.startswith("noise") for check in recomputed)
+        if too_little and (later := noise_on_weights(record, claimed)) is not None:
+            yield later
+            recomputed = tuple(check for check in recomputed if not check.name.startswith("noise"))
+        yield from recomputed
         if len(record.steps) < len(record.lengths) and not too_little:
             yield length_check(record, claimed, level)
         if record.not_recomputed and record.ended:
@@ -158,18 +166,10 @@ def _all_checks(record: RunRecord, claimed: Training, level: float) -> Iterator[
         yield RunCheck(
             name="noise and gradient", outcome=UNKNOWN, observed=record.not_recomputed, expected="recomputed steps"
         )
-    if (left_out := left_out_check(record, level)) is not None:
-        yield left_out
-    yield from public_checks(record)
-    if not record.mixes_records and (buffers := buffers_check(record)) is not None:
-        yield buffers
-    if (norms := norms_check(record, claimed)) is not None:
-        yield norms
-    yield moves_check(record)
-    if (others := other_weights_check(record)) is not None:
-        yield others
-    if (rates := rates_check(record)) is not None:
-        yield rates
+    buffers = None if record.mixes_records else buffers_check(record)
+    found = (left_out_check(record, level), *public_checks(record), buffers, norms_check(record, claimed))
+    found = (*found, moves_check(record), other_weights_check(record), rates_check(record))
+    yield from (check for check in found if check is not None)
 
 
 def _elsewhere_check(record: RunRecord, recomputed: tuple[RunCheck, ...]) -> RunCheck | None:

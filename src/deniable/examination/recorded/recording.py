@@ -50,6 +50,8 @@ class StepTaken(msgspec.Struct, frozen=True, kw_only=True, tag="step", omit_defa
     move_before: float | None = None
     odd_before: tuple[float, ...] | None = None
     """Of a move before that is not explained, see `RunRecord.odd_moves`."""
+    odd_size: float | None = None
+    """Of it, the root mean square as of noise on the sum, see `RunRecord.odd_sizes`."""
     set_back: bool = False
     """Whether the weights are those before the step before again."""
     examined: ExaminedStep | None = None
@@ -63,6 +65,7 @@ class RunEnd(msgspec.Struct, frozen=True, kw_only=True, tag="end"):
     overlaps: Overlaps = (0.0, 0.0, 0)
     batches_again: int = 0
     final_move: float | None
+    final_odd_size: float | None = None
     final_along_gradient: float | None
     not_recomputed: str
     seconds: float
@@ -149,6 +152,11 @@ class Recording:
             repeated=sum(step.repeated for step in self.steps),
             rates=tuple(nan if step.rate is None else step.rate for step in self.steps),
             set_back=tuple(at - 1 for at, step in enumerate(self.steps) if step.set_back),
+            odd_sizes=tuple(
+                size
+                for size in (*(step.odd_size for step in self.steps), self.end.final_odd_size if self.end else None)
+                if size is not None
+            ),
             odd_moves=tuple(step.odd_before for step in self.steps if step.odd_before is not None),
             final_is_average=self.end is not None and self.end.final_is_average,
             final_holds_clean=self.end is not None and self.end.final_holds_clean,

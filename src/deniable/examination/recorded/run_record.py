@@ -196,6 +196,8 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     odd_moves: tuple[tuple[float, ...], ...] = ()
     """Of moves that the optimizer does not explain: the cosines of the rest, in the parameters that it is in, with the
     step's noise, its clipped sum, the gradient of all records, and the step's sum without clipping."""
+    odd_sizes: tuple[float, ...] = ()
+    """Of moves that plain SGD does not explain: the standard deviation of noise on the sum that would make them."""
     second_moment: SecondMoment | None = None
     """What unexplained moves are divided by; None where there are none, or that is not known."""
     buffers: tuple[tuple[str, BufferFinding], ...] = ()

@@ -233,6 +233,7 @@ class RunWatcher:
                 repeated=len(set(batch)) < len(batch),
                 rate=float(self._optimizer.inner.param_groups[0]["lr"]),
                 odd_before=odd,
+                odd_size=self._odd_size() if len(self._weights.departures) > moved else None,
                 set_back=len(self._weights.departures) > moved and self._weights.set_back,
                 move_before=self._weights.departures[-1] if len(self._weights.departures) > moved else None,
                 examined=found,
@@ -367,6 +368,13 @@ class RunWatcher:
         sums = self._before.watched_sums(len(self._recording.steps), self._weights)
         return tuple(_cosine(off[moved], one[moved]) for one in sums) or None
 
+    def _odd_size(self) -> float | None:
+        """Of the move before, what the optimizer does not explain, as noise on the sum would have made it."""
+        if self._weights.off is None or self._weights.departures[-1] <= UNEXPLAINED_MOVE:
+            return None
+        scale = self._optimizer.move_of_noise
+        return None if scale is None else shorten(float(self._weights.off.square().mean().sqrt()) / scale)
+
     def record(self) -> RunRecord:
         """End the watch: all that is known of the run, with the weights as they are now for the final ones."""
         if not self._recording.steps:
@@ -387,6 +395,7 @@ class RunWatcher:
                 overlaps=self._draws.overlaps,
                 batches_again=self._draws.again,
                 final_move=departure,
+                final_odd_size=self._odd_size() if odd else None,
                 final_along_gradient=along,
                 not_recomputed=self._refusal,
                 final_is_average=average,

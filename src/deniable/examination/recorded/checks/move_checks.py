@@ -13,7 +13,9 @@ from deniable.examination.recorded.checks.followed_figures import (
     step_figures,
 )
 from deniable.examination.recorded.checks.outcomes import AS_CLAIMED, LESS, UNKNOWN
+from deniable.examination.recorded.checks.step_lengths import gradient_sigmas
 from deniable.examination.recorded.run_record import UNEXPLAINED_MOVE, RunRecord
+from deniable.mechanisms import Training
 from deniable.results.run_result import Outcome, RunCheck
 
 _WITHOUT_NOISE = 0.9
@@ -47,6 +49,29 @@ def moves_check(record: RunRecord) -> RunCheck:
         seen = "the final weights are an average of watched ones"
     expected = "by the optimizer with the applied gradient alone"
     return RunCheck(name="moves of the weights", outcome=outcome, observed=seen, expected=expected)
+
+
+def noise_on_weights(record: RunRecord, claimed: Training) -> RunCheck | None:
+    """Of gradients without noise, where moves as long as the claimed noise follow every step; None elsewhere."""
+    sigmas = gradient_sigmas(record, claimed, np.array(record.clips))
+    sizes, towards = np.array(record.odd_sizes), _towards(record)
+    if not 0 < len(sigmas) <= len(sizes) or not (sigmas > 0).all():
+        return None
+    shares, error = sizes / sigmas, (2 * record.watched_weights) ** -0.5
+    near = shares.min() > 1 - _ERRORS * error and shares.mean() > 1 - _ERRORS * error / len(shares) ** 0.5
+    if not near or np.abs(towards[:, 1:]).max(initial=0.0) > _UNRELATED:
+        return None
+    seen = (
+        "the gradients have no noise, but after every step the weights are moved by something as long as the claimed "
+        f"noise ({shares.mean():.3g} x): if that is fresh noise, and nobody sees the weights before it, it is as safe; "
+        "add it to the gradient, where it can be judged"
+    )
+    expected = "1 x the claimed standard deviation"
+    return RunCheck(name="noise", outcome=UNKNOWN, observed=seen, expected=expected)
+
+
+_ERRORS, _UNRELATED = 4.0, 0.3
+"""Standard errors; and the cosine with any sum of gradients that noise on a few hundred weights has not."""
 
 
 def other_weights_check(record: RunRecord) -> RunCheck | None:

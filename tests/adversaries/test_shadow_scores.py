@@ -9,12 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit
-from scipy.stats import norm, t
+from scipy.stats import norm, t, truncnorm
 
 from deniable.adversaries.shadow_scores import (
+    LIRA_CAUTION,
     OFFLINE_SLOPE,
     RULES,
     SLOPES,
+    _mean_above_zero,
     _moments,
     _own_variance,
     _pool,
@@ -126,6 +128,73 @@ def test_offline_lira_is_no_weaker_than_literal_where_variances_follow_means() -
         assert auc(RULES[name](target, shadows, inside), member) > max(literal), name
 
 
+def uneven_gains(shadows: int) -> tuple[Any, Any, Any, Any]:
+    """Records gain in their own deviations, which have heavy tails: hard ones much, easy ones hardly anything."""
+    generator = np.random.default_rng(12)
+    centre, share = generator.normal(0, 2, 10_000), np.exp(generator.normal(0, 0.3, 10_000))
+    inside = np.argsort(generator.random((shadows, 10_000)), axis=0) < shadows // 2
+    member = generator.random(10_000) < 0.5
+    gain = expit(-centre) * share * np.concatenate([member[None], inside])
+    scale = np.sqrt(3 / generator.chisquare(3, 10_000))
+    values = 3 * centre + scale * (gain + generator.normal(0, 1, (shadows + 1, 10_000)))
+    return values[0], values[1:], inside, member
+
+
+@pytest.mark.parametrize("shadows", [8, 32])
+@pytest.mark.parametrize("name", ["lira", "bayes", "lira-offline", "bayes-offline"])
+def test_what_other_records_gain_makes_lira_stronger_than_the_literal_one(name: str, shadows: int) -> None:
+    target, made, inside, member = uneven_gains(shadows)
+    offline = name.endswith("-offline")
+    more = 0.01 if offline else 0.024
+    for fixed in (True, False):
+        literal = lira(target, made, inside, offline=offline, fixed_variance=fixed)
+        assert auc(RULES[name](target, made, inside), member) > auc(literal, member) + more
+
+
+def naive_gain(gains: list[float], at: list[float], place: float) -> float:
+    """A cubic through the gains, no less than a fifth of their mean."""
+    centre, width = np.mean(at), np.std(at)
+    stretched = [float(np.clip((x - centre) / width, -3, 3)) for x in (*at, place)]
+    cubic = np.polynomial.Polynomial.fit(stretched[:-1], gains, 3)
+    return max(float(cubic(stretched[-1])), 0.2 * float(np.mean(gains)))
+
+
+def test_offline_lira_equals_its_twin() -> None:
+    """Two Gaussians of one variance, a usual gain apart."""
+    target, shadows, inside, _ = confidences(13, records=60, lead=2.0)
+    groups = [_moments(shadows, ~inside)]
+    variances = _probable_variances(groups, LIRA_CAUTION)[0]
+    mean, deviation = _probable_means(groups, variances).means[0][0], np.sqrt(variances[0][0])
+    together = [float(split(shadows, inside, 0, record)[0].mean()) for record in range(60)]
+    gains = [float(x) for x in (together - mean) / deviation]
+    places = [float(x) for x in mean]
+    found = lira(target, shadows, inside, offline=True)
+    for record in range(60):
+        gain = naive_gain(gains, places, places[record]) * deviation[record]
+        laws = [norm(mean[record] + more, deviation[record]) for more in (gain, 0.0)]
+        expected = laws[0].logpdf(target[0, record]) - laws[1].logpdf(target[0, record])
+        assert found[record] == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("known", [0, 20])
+def test_where_hardly_a_record_was_in_a_shadow_offline_lira_asks_how_unusual_the_target_is(known: int) -> None:
+    target, shadows, inside, _ = confidences(14, records=60)
+    inside[:, known:] = False
+    groups = [_moments(shadows, ~inside)]
+    variances = _probable_variances(groups, LIRA_CAUTION)[0]
+    mean, variance = _probable_means(groups, variances).means[0], variances[0]
+    expected = -norm.logsf(target[0], mean[0], np.sqrt(variance[0]))
+    assert lira(target, shadows, inside, offline=True) == pytest.approx(expected)
+
+
+def test_a_gain_is_above_zero_however_uncertain() -> None:
+    """The mean of a normal value above zero, by quadrature; far below, one over the distance."""
+    for mean, deviation in [(1.0, 0.5), (0.0, 1.0), (-2.0, 1.0), (3.0, 0.0)]:
+        expected = truncnorm(-mean / max(deviation, 1e-6), np.inf, mean, max(deviation, 1e-6)).mean()
+        assert _mean_above_zero(np.array(mean), np.array(deviation**2)) == pytest.approx(expected, rel=1e-5)
+    assert _mean_above_zero(np.array(-1e3), np.array(1.0)) == pytest.approx(1e-3, rel=1e-3)
+
+
 def test_lira_is_no_weaker_than_the_threshold_where_shadows_tell_nothing_of_a_record() -> None:
     """All records gain the same little: the literal score is drowned by the errors of 2 x 4 means."""
     target, shadows, inside, member = confidences(8, shadows=8, records=20_000, lead=0.2)
@@ -140,7 +209,9 @@ def test_means_are_drawn_together_as_far_as_they_are_errors() -> None:
     """Normal values with known errors: the posterior mean is nearest to the truth, by the textbook's variance."""
     generator = np.random.default_rng(9)
     truth = generator.normal(1, 0.5, (1, 40_000))
-    found, error = _shrink(truth + generator.normal(0, 1, (1, 40_000)), np.ones((1, 40_000)), truth, degree=0)
+    found, error = _shrink(
+        truth + generator.normal(0, 1, (1, 40_000)), np.ones((1, 40_000)), np.full((1, 1), truth.mean())
+    )
     assert np.square(found - truth).mean() == pytest.approx(0.25 / 1.25, rel=0.03)
     assert error == pytest.approx(0.25 / 1.25, rel=0.1)
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
+from deniable.examination.recorded.noise.earlier_noise import EarlierNoise
 from tests.recorded.test_run_mutations import Run, Sums
 
 
@@ -90,3 +92,15 @@ def test_what_the_noise_of_two_steps_has_in_common(run: Callable[[], Run], verdi
     found = run().train()
     assert found.verdict == verdict, found.verdict_text
     assert re.search(words, found.verdict_text), found.verdict_text
+
+
+def test_what_rounding_leaves_of_bare_steps_is_no_noise_that_comes_again() -> None:
+    """Beside noise that does."""
+    random = torch.Generator().manual_seed(3)
+    sums = [torch.randn(400, generator=random) for _ in range(4)]
+    noise, odd = (torch.randn(400, generator=random) for _ in range(2))
+    earlier = EarlierNoise(400)
+    applied = [sums[0] + 1e-7 * odd, sums[1] - 1e-7 * odd, sums[2] + noise, sums[3] - noise]
+    found = [earlier.cosine(np.zeros(2), [a], [c], [c]) for a, c in zip(applied, sums, strict=True)]
+    assert found[:3] == [None, None, None]
+    assert found[3] == pytest.approx(-1, abs=1e-6)

@@ -15,6 +15,8 @@ from deniable.examination.recorded.noise.noise_pools import ShiftedNoise
 
 EARLIER_STEPS = 512
 """With which a step's noise is compared."""
+_ROUNDING = 1e-5
+"""Relative to what was applied."""
 
 
 class EarlierNoise:
@@ -32,13 +34,15 @@ class EarlierNoise:
         """The largest cosine with earlier noise, on as many weights as are watched: what is used again has one of 1.
 
         Noise is the residual without its parts along the clean sum and what is cut, `known`, which may be common to
-        all steps.
+        all steps. A step without any is not compared: what rounding leaves is alike in different steps.
         """
         count = sum(part.numel() for part in clean)
         places = torch.linspace(0, count - 1, self._watched, dtype=torch.float64).long()
         at_applied, at_clean, at_whole = (_pick(values, places) for values in (applied, clean, whole))
         along_clean, along_cut = known
         noise = at_applied - at_clean - along_clean * at_clean - along_cut * (at_whole - at_clean)
+        if float(noise.norm()) <= _ROUNDING * float(at_applied.norm()):
+            return None
         unit = noise / noise.norm().clamp(min=1e-30)
         cosines = torch.stack(list(self._units)) @ unit if self._units else None
         self._units.append(unit)

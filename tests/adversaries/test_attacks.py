@@ -187,6 +187,13 @@ def test_frozen_models_and_batch_norm_are_attacked_as_they_are() -> None:
     assert not any(parameter.requires_grad for parameter in model.parameters())
 
 
+class Named(nn.Module):
+    """As a Transformer's: outputs by name."""
+
+    def forward(self, records: torch.Tensor) -> dict[str, torch.Tensor]:
+        return {"logits": records}
+
+
 def test_whatever_is_attacked_must_fit_its_data(game: Game) -> None:
     _, members, _, _ = game
     with pytest.raises(ValueError, match="layers must be at most 2"):
@@ -198,6 +205,11 @@ def test_whatever_is_attacked_must_fit_its_data(game: Game) -> None:
         broken[0].weight.fill_(float("nan"))
     with pytest.raises(ValueError, match="finite outputs"):
         outputs(broken, members)
+    with pytest.raises(ValueError, match="before the softmax, it gives probabilities"):
+        outputs(nn.Sequential(network(), nn.Softmax(1)), members)
+    assert outputs(nn.Sequential(network(), nn.LogSoftmax(1)), members).shape == (len(members), CLASSES)
+    with pytest.raises(ValueError, match="must return a tensor, one row a record, got dict"):
+        outputs(Named(), members)
     with pytest.raises(ValueError, match="rule must be one of average, free, got 'best'"):
         LossThreshold("best")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="shadows"):

@@ -84,6 +84,8 @@ def test_the_command_line_judges_a_table(tmp_path: Path, capsys: pytest.CaptureF
         ("member,target,shadow_1\n1,2,3\n0,1,2\n", "lacks inside_1"),
         ("member,target\n1,2\n0,1\n", "lacks shadow_1"),
         ("target,shadow_1,inside_1\n1,2,1\n", "lacks member"),
+        ("member,target,shadow_1,inside_1,shaddow_2,inside_2\n1,2,3,1,2,0\n0,1,2,0,1,1\n", "lacks shadow_2"),
+        ("member,target,shadow_1,inside_1,shadow_1,inside_2\n1,2,3,1,2,0\n0,1,2,0,1,1\n", "has 2 columns shadow_1"),
         ("member,target,shadow_1,inside_1\n1,2,3,2\n0,1,2,0\n", "must be 0 or 1"),
         ("member,target,shadow_1,inside_1\n1,2,3,1\n0,1,2,0\n", "at least 4 shadows, it holds 1"),
         (

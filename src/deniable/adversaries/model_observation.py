@@ -27,7 +27,8 @@ RECORDS_AT_ONCE = 256
 LEAST_PROBABILITY = 1e-7
 """Of an estimator's class: forests and neighbours give 0, whose logarithm is infinite."""
 
-
+SURELY_ONE = 1e-4
+"""Sums of single-precision probabilities are nearer to 1."""
 CLOSE_SHARE = 0.1
 """Of the mean squared error: predictions that come closer than this count alike. Chance alone makes an error 0."""
 
@@ -47,7 +48,17 @@ def outputs(model: nn.Module | Any, dataset: Dataset) -> Tensor:
     found = torch.cat([_check_part(*part, dataset) for part in parts])
     if not bool(torch.isfinite(found).all()):
         raise ValueError("model must give finite outputs for all records; some are NaN or infinite")
+    if not dataset.regression and _are_probabilities(found):
+        raise ValueError(
+            "model must give what comes before the softmax, it gives probabilities: leave the last softmax out, "
+            "which has no weights, or give their logarithms"
+        )
     return found
+
+
+def _are_probabilities(found: Tensor) -> bool:
+    """Whether every row is one: read as values before the softmax, they would make attacks weak and silent."""
+    return bool((found >= 0).all()) and bool(((found.double().sum(1) - 1).abs() < SURELY_ONE).all())
 
 
 def _ask(what: str, dataset: Dataset, code: Callable[[], T]) -> T:
@@ -115,6 +126,8 @@ def accuracy(model: nn.Module | Any, dataset: Dataset) -> float:
 
 
 def _check_part(found: Tensor, part: Tensor, dataset: Dataset) -> Tensor:
+    if not isinstance(found, Tensor):
+        raise ValueError(f"model must return a tensor, one row a record, got {type(found).__name__}")
     if dataset.regression:
         if tuple(found.shape) != (len(part), 1):
             raise ValueError(f"model must return one value a record, shape ({len(part)}, 1), got {tuple(found.shape)}")

@@ -61,10 +61,14 @@ def read_confidence_table(path: Path | str) -> ConfidenceTable:
     """The table of a .csv, .csv.gz or .parquet file; ValueError says what is wrong with it."""
     place = Path(path)
     header = [name.strip() for name in first_row(place)]
+    twice = [name for name in header if header.count(name) > 1]
+    if twice:
+        raise ValueError(f"{place} has {header.count(twice[0])} columns {twice[0]}: number the shadows 1, 2, ...")
     names = [name for name in header if name != "member"]
     shadows = [name for name in names if name.startswith("shadow_")]
     needed = ["target", *shadows, *(f"inside_{name.removeprefix('shadow_')}" for name in shadows)]
-    missing = [name for name in needed if name not in names]
+    told = [f"shadow_{name.removeprefix('inside_')}" for name in names if name.startswith("inside_")]
+    missing = [name for name in [*needed, *told] if name not in names]
     if "member" not in header or not shadows or missing:
         lacking = ", ".join(missing or ["member" if "member" not in header else "shadow_1"])
         raise ValueError(f"{place} must have columns member, target, shadow_1, inside_1, ...: it lacks {lacking}")

@@ -159,7 +159,8 @@ def check_fit(model: nn.Module, records: Tensor, classes: int) -> None:
     shape = tuple(getattr(given, "shape", ()))
     if len(shape) != 2 or shape[0] != len(records) or shape[1] < classes:
         wanted = f"{len(records)} records must give shape ({len(records)}, {classes})"
-        raise ValueError(f"model must return a value for each of the {classes} classes: {wanted}, got {shape}")
+        got = shape if isinstance(given, Tensor) else type(given).__name__
+        raise ValueError(f"model must return a value for each of the {classes} classes: {wanted}, got {got}")
 
 
 def refuse(model: nn.Module) -> None:

@@ -321,6 +321,16 @@ def test_several_queries_say_more() -> None:
     assert auc(lira(*four[:3]), four[3]) > auc(lira(*one[:3]), one[3]) + 0.05
 
 
+@pytest.mark.parametrize("name", ["lira-offline", "bayes-offline"])
+def test_a_query_that_tells_nothing_takes_nothing_away(name: str) -> None:
+    """As a digit's mirror image, of which models know nothing."""
+    one = confidences(15, shadows=16, records=4_000)
+    none = confidences(16, shadows=16, records=4_000, lead=0.0)
+    target, made = (np.concatenate([one[place], none[place]], axis=-2) for place in (0, 1))
+    found = RULES[name](target, made, one[2])
+    assert auc(found, one[3]) == pytest.approx(auc(RULES[name](*one[:3]), one[3]), abs=1e-9)
+
+
 @given(st.sampled_from(sorted(RULES)), st.integers(0, 10**6))
 def test_scores_do_not_depend_on_the_order_of_shadows(rule: str, seed: int) -> None:
     target, shadows, inside, _ = confidences(seed)

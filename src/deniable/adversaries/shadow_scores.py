@@ -191,7 +191,8 @@ def _probable_means(groups: Sequence[_Moments], variances: Sequence[Floats]) -> 
     gains = (groups[1].mean - groups[0].mean) / unit
     usual = _usual_gain(gains, middle)
     probable, doubt = _shrink(gains, np.sum(errors, axis=0) / unit**2, usual, caution=GAIN_CAUTION)
-    gained = unit * _mean_above_zero(probable, doubt)
+    told = _are_told(gains)
+    gained = unit * _mean_above_zero(probable, doubt) * (told | ~told.any())
     return _Means([centred - gained / 2, centred + gained / 2], error + unit**2 * doubt / 4)
 
 
@@ -230,10 +231,14 @@ def _gain_of_others(given: Confidences, mean: Floats, deviation: Floats) -> Floa
         return None
     together = (given.shadows * given.inside[:, None]).sum(0) / np.maximum(given.inside.sum(0), 1)
     gains = (together - mean) / deviation
-    found = gains[:, known]
-    if (found.mean(1) <= SURE_ERRORS * found.std(1) / np.sqrt(known.sum())).any():
-        return None
-    return _usual_gain(gains, mean, known)
+    told = _are_told(gains[:, known])
+    return told * _usual_gain(gains, mean, known) if told.any() else None
+
+
+def _are_told(gains: Floats) -> NDArray[np.bool_]:
+    """Of which queries, (queries, 1), the mean gain is surely one: models know no mirror image of a digit."""
+    error = gains.std(1, keepdims=True) / np.sqrt(gains.shape[1])
+    return np.asarray(gains.mean(1, keepdims=True) > SURE_ERRORS * error)
 
 
 def _fit(values: Floats, at: Floats, known: NDArray[np.bool_], *, degree: int) -> Floats:

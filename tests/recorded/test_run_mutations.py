@@ -15,6 +15,7 @@ from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, TensorDataset
 
 import deniable as dn
+from deniable.examination.recorded import RunWatcher
 from deniable.mechanisms import Adjacency, Training
 from deniable.results.run_result import RunResult
 
@@ -51,6 +52,9 @@ class Run:
                 p.grad = (self.clean[name] + noise[name]) / (RATE * RECORDS)
             self.move()
         self.end()
+        return self.judge(run)
+
+    def judge(self, run: RunWatcher) -> RunResult:
         found = dn.examine(run, claimed=Training(1.0, RATE, STEPS, Adjacency.ADD_REMOVE))
         assert isinstance(found, RunResult)
         return found

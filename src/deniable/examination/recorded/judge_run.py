@@ -159,7 +159,7 @@ def _all_checks(record: RunRecord, claimed: Training, level: float) -> Iterator[
             recomputed = tuple(check for check in recomputed if not check.name.startswith("noise"))
         yield from recomputed
         if len(record.steps) < len(record.lengths) and not too_little:
-            yield length_check(record, claimed, level)
+            yield length_check(record, claimed, level, NoiseSizes.of(record, claimed).left)
         if record.not_recomputed and record.ended:
             yield _part_check(record)
     else:

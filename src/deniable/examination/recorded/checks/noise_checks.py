@@ -98,6 +98,16 @@ class NoiseSizes:
         spread = sqrt(2 * float(np.square(sizes) @ self.degrees))
         return float(sizes @ (self.squares - self.degrees)) / spread if spread > 0 else np.nan
 
+    @property
+    def left(self) -> float:
+        """The least share of the noise in any step, where the gradient in it is as much shortened after it; else 1."""
+        signal = self.signal
+        if signal is None or not (
+            signal.is_scaled(self.ratio) or (signal.equally_long and signal.explains(self.ratio))
+        ):
+            return 1.0
+        return min(1.0, float(self.ratios.min()))
+
     def check(self, record: RunRecord, level: float, repeated: bool = False) -> RunCheck:
         """The size of the noise: of all steps, or of some where these are unlike the others."""
         p_value, ratio = self.p_value(repeated), self.ratio

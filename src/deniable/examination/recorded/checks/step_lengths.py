@@ -2,7 +2,8 @@
 
 Applied x divisor is a sum S of clipped gradients plus noise N(0, sigma^2 I). Whatever S is, its squared length over
 sigma^2 is a noncentral chi-square with d degrees of freedom, which is stochastically larger than the central one. A
-length in the lower tail of the central law therefore shows too little noise; a long one shows nothing.
+length in the lower tail of the central law therefore shows too little noise; a long one shows nothing. Where recomputed
+steps show that S and the noise are both shortened afterwards, sigma is what is left of it in the shortest of these.
 """
 
 from __future__ import annotations
@@ -36,16 +37,20 @@ def step_sigmas(record: RunRecord, claimed: Training) -> Array:
     return gradient_sigmas(record, claimed, np.array([step.clip for step in record.steps]))
 
 
-def length_check(record: RunRecord, claimed: Training, level: float) -> RunCheck:
-    """Whether any applied gradient of the steps that are not recomputed is shorter than its noise can be."""
+def length_check(record: RunRecord, claimed: Training, level: float, left: float = 1.0) -> RunCheck:
+    """Whether any applied gradient of the steps that are not recomputed is shorter than its noise can be.
+
+    `left` is the share of the noise that was left in recomputed steps, by what shortened the sum as much.
+    """
     others = np.setdiff1d(np.arange(len(record.lengths)), [step.number for step in record.steps])
     lengths, sigmas = np.array(record.lengths)[others], gradient_sigmas(record, claimed, np.array(record.clips)[others])
     shares = np.sqrt(lengths / record.weights) / np.maximum(sigmas, 1e-300)
-    p_values = special.chdtr(record.weights, record.weights * shares**2)
+    p_values = special.chdtr(record.weights, record.weights * (shares / left) ** 2)
     p_value, least = any_of(p_values), int(np.nanargmin(shares)) if np.isfinite(shares).any() else 0
     short = p_value < level
     outcome: Outcome = "less private" if short else "as claimed"
-    seen = "no applied gradient is shorter than its noise should be"
+    alike = ", which is shortened after it as in recomputed steps" if left < 1 else ""
+    seen = f"no applied gradient is shorter than its noise should be{alike}"
     if short:
         count = int((p_values * len(p_values) < level).sum())
         seen = (
@@ -57,6 +62,6 @@ def length_check(record: RunRecord, claimed: Training, level: float) -> RunCheck
         name="noise of other steps",
         outcome=outcome,
         observed=seen,
-        expected="at least 1 x the claimed standard deviation, gradient and noise together",
+        expected=f"at least {left:.3g} x the claimed standard deviation, gradient and noise together",
         p_value=p_value,
     )

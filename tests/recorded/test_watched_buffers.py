@@ -109,6 +109,42 @@ class Normed(Run):
         return nn.Sequential(layer, nn.Tanh(), nn.Linear(24, 3)).eval()
 
 
+class Recalibrated(Run):
+    """After the last step the statistics of a normalisation, which was at rest, are computed anew of some records."""
+
+    def network(self) -> nn.Module:
+        return nn.Sequential(nn.Linear(8, 24), nn.BatchNorm1d(24), nn.Tanh(), nn.Linear(24, 3)).eval()
+
+    def some(self) -> Tensor:
+        return self.data.tensors[0]
+
+    def momentum(self) -> float | None:
+        return None
+
+    def end(self) -> None:
+        norm = self.model[1]  # type: ignore[index]
+        norm.momentum = self.momentum()  # type: ignore[union-attr]
+        norm.train()  # type: ignore[operator, union-attr]
+        with torch.no_grad():
+            for part in self.some().split(100):
+                self.model(part)
+        norm.eval()  # type: ignore[operator, union-attr]
+
+
+class InPart(Recalibrated):
+    """In one pass, which forgets what was before only in part."""
+
+    def momentum(self) -> float | None:
+        return 0.01
+
+
+class OnOthers(Recalibrated):
+    """Public ones, of the same distribution, far more."""
+
+    def some(self) -> Tensor:
+        return 1.5 * torch.randn(100 * RECORDS, 8, generator=self.random)
+
+
 @pytest.mark.parametrize(
     ("mutation", "verdict", "words"),
     [
@@ -119,6 +155,9 @@ class Normed(Run):
         (NoisyMean, "cannot judge", "the buffer 0.mean changes in the steps by something that was not watched"),
         (Cooling, "cannot judge", "by something that was not watched"),
         (AtTheEnd, "cannot judge", "the buffer 0.mean changes after the last step"),
+        (Recalibrated, "violated", "the buffer 1.running_mean .and 1 more. is a statistic of all records"),
+        (InPart, "violated", "the buffer 1.running_mean .* is a statistic of all records"),
+        (OnOthers, "cannot judge", "the buffer 1.running_mean .and 1 more. changes after the last step"),
         (WithBuffers, "consistent", "not examined"),
         (Normed, "consistent", "not examined"),
     ],

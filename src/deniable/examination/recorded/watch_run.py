@@ -389,7 +389,9 @@ class RunWatcher:
             made_of, along = self._look_at_last_move(off) if odd and off is not None else ("", None)
             any_odd = odd or any(move > UNEXPLAINED_MOVE for move in self._weights.departures)
             end = RunEnd(
-                buffers=self._buffers.found(self._given.every_record() if self._buffers else None),
+                buffers=self._buffers.found(
+                    self._given.every_record() if self._buffers else None, self._used.data, self._loss
+                ),
                 buffers_left_out=self._buffers.left_out,
                 draws=tuple(self._draws.counts.tolist()),
                 overlaps=self._draws.overlaps,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import hypot, nan
@@ -185,10 +185,16 @@ _USERS = (RuntimeError, TypeError, ValueError, LookupError, AttributeError, Asse
 """What code that was not written for a batch may raise."""
 
 
-def run_forward(model: nn.Module, items: Sequence[Any], loss: RecordLoss, seen: dict[str, Tensor]) -> bool:
+def run_forward(
+    model: nn.Module,
+    items: Sequence[Any],
+    loss: RecordLoss,
+    seen: dict[str, Tensor],
+    inputs_of: Collection[str] = (),
+) -> bool:
     """A forward pass on these records as one batch; `seen` gets what the model is given and its modules make of it.
 
-    False if they are no batch for the model.
+    Also what the modules `inputs_of` are given. False if the records are no batch for the model.
     """
 
     def note(name: str, value: Any) -> None:
@@ -201,6 +207,11 @@ def run_forward(model: nn.Module, items: Sequence[Any], loss: RecordLoss, seen: 
         hooks += [
             module.register_forward_hook(lambda _, __, made, name=name: note(name, made))
             for name, module in plain.named_modules()
+        ]
+        hooks += [
+            module.register_forward_pre_hook(lambda _, given, name=name: note(f"input of {name}", given))
+            for name, module in plain.named_modules()
+            if name in inputs_of
         ]
         try:
             loss.of(plain, _moved(loss.batch_of(*items), next(plain.parameters()).device))

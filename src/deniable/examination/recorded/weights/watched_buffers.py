@@ -23,6 +23,7 @@ from deniable.examination.recorded.weights.buffer_statistics import (
     statistics_of,
     statistics_of_step,
 )
+from deniable.examination.recorded.weights.recalibrated_buffers import made_of_all
 
 BufferFinding = Literal["records", "all records", "unknown", "end"]
 """Made of the batches' records; a statistic of all records; changed by something unknown; or after the last step."""
@@ -145,19 +146,28 @@ class WatchedBuffers:
                 return {}
             return {name: buffer.detach().clone() for name, buffer in _floats(self._model).items() if name in before}
 
-    def found(self, records: Tensor | None) -> tuple[tuple[str, BufferFinding], ...]:
+    def found(self, records: Tensor | None, data: Any, loss: RecordLoss) -> tuple[tuple[str, BufferFinding], ...]:
         """Of each that changed by what is not known to be harmless; `records`: (records, numbers) of all of them."""
         last, rows = self._now(), list[tuple[str, BufferFinding]]()
+        of_all = self._made_of_all(last, data, loss)
         for name, value in last.items():
             if name in self._made:
                 rows.append((name, "records"))
-            elif records is not None and _is_of_all(value, records):
+            elif name in of_all or (records is not None and _is_of_all(value, records)):
                 rows.append((name, "all records"))
             elif name in self._changed and not self._told.get(name, False):
                 rows.append((name, "unknown"))
             elif not _equal(self._before.get(name), value) and name not in self._changed:
                 rows.append((name, "end"))
         return tuple((name.removeprefix("_module."), finding) for name, finding in rows)
+
+    def _made_of_all(self, last: dict[str, Tensor], data: Any, loss: RecordLoss) -> frozenset[str]:
+        """Those that changed after the last step, by a statistic of what modules are given of all records."""
+        before = {name: value for name, value in self._before.items() if name in last}
+        changed = {name: (old, last[name]) for name, old in before.items() if not _equal(old, last[name])}
+        changed = {name: both for name, both in changed.items() if both[0].shape == both[1].shape}
+        with self.kept(), torch.random.fork_rng(devices=[]):
+            return made_of_all(self._model, data, loss, changed)
 
 
 def _floats(model: nn.Module) -> dict[str, Tensor]:

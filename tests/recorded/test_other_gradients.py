@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Callable
 
@@ -9,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tests.recorded.test_run_mutations import OtherInputs, Run, Sums
+from tests.recorded.test_run_mutations import RATE, RECORDS, OtherInputs, Run, Sums
 
 
 class RunningMean(OtherInputs):
@@ -84,6 +85,43 @@ class EvaluatesElsewhere(SharpnessAware):
         return found
 
 
+class VarianceReduced(Run):
+    """Every sixth step weights are kept: all records' mean gradient there is added, less that of the batch."""
+
+    def every(self) -> tuple[Tensor, Tensor]:
+        return self.data.tensors[0], self.data.tensors[1]
+
+    def some(self) -> tuple[Tensor, Tensor]:
+        return self.x, self.y
+
+    def mean(self, model: nn.Module, some: tuple[Tensor, Tensor]) -> Sums:
+        found = torch.autograd.grad(nn.functional.cross_entropy(model(some[0]), some[1]), list(model.parameters()))
+        return dict(zip(self.trained(), found, strict=True))
+
+    def move(self) -> None:
+        if self.step % 6 == 0:
+            self.kept = copy.deepcopy(self.model)
+            self.of_all = self.mean(self.kept, self.every())
+        own = self.mean(self.kept, self.some())
+        for name, p in self.trained().items():
+            assert p.grad is not None
+            p.grad += self.of_all[name] - own[name]
+        super().move()
+
+
+class ReducedByPublicOnes(VarianceReduced):
+    """Both are of public records, which are drawn as the private ones are, and have the same distribution."""
+
+    def every(self) -> tuple[Tensor, Tensor]:
+        if self.step == 0:
+            self.public = 1.5 * torch.randn(RECORDS, 8), torch.randint(0, 3, (RECORDS,))
+        return self.public
+
+    def some(self) -> tuple[Tensor, Tensor]:
+        drawn = torch.rand(RECORDS) < RATE
+        return self.public[0][drawn], self.public[1][drawn]
+
+
 @pytest.mark.parametrize(
     ("run", "verdict", "words"),
     [
@@ -96,6 +134,8 @@ class EvaluatesElsewhere(SharpnessAware):
             "in 24 steps gradients are taken at other weights .* along the batch's gradient with",
         ),
         (AlongTheLastStep, "cannot judge", "in 23 steps gradients are taken at other weights .* cannot be recomputed"),
+        (VarianceReduced, "violated", "a gradient of all records at earlier weights, less that of the batch"),
+        (ReducedByPublicOnes, "cannot judge", "another than the batch's clipped sum"),
         (EvaluatesElsewhere, "consistent", "Nothing speaks against"),
     ],
 )

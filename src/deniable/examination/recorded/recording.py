@@ -88,6 +88,7 @@ class RunEnd(msgspec.Struct, frozen=True, kw_only=True, tag="end"):
     scheduled: bool = False
     other_moves: OtherMoves | None = None
     grouped: GroupedRecords | None = None
+    variance_reduction: int | None = None
     elsewhere: OtherWeightsOfGradients | None = None
     along_records: float | None = None
 
@@ -178,6 +179,7 @@ class Recording:
             scheduled=self.end is not None and self.end.scheduled,
             other_moves=None if self.end is None else self.end.other_moves,
             grouped=None if self.end is None else self.end.grouped,
+            variance_reduction=None if self.end is None else self.end.variance_reduction,
             along_records=None if self.end is None else self.end.along_records,
             elsewhere=None if self.end is None else self.end.elsewhere,
         )

@@ -240,6 +240,8 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a scheduler of torch, which counts steps, has set the learning rate."""
     grouped: GroupedRecords | None = None
     """Of records that are clipped together: the nearest groups; None where none are nearer."""
+    variance_reduction: int | None = None
+    """Steps in which gradients of all records at earlier weights are added, less the batch's there; None without."""
     along_records: float | None = None
     """The correlation of applied numbers' sizes with those of the records' gradients; None where it is not known."""
     elsewhere: OtherWeightsOfGradients | None = None
@@ -260,6 +262,7 @@ def times_own_size(record: RunRecord) -> RunRecord:
         multiplied_apart=(),
         chosen=(),
         grouped=None,
+        variance_reduction=None,
         along_records=None,
         absent=(),
     )

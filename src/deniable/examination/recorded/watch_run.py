@@ -37,6 +37,7 @@ from deniable.examination.recorded.gradients.record_groups import RecordGroups
 from deniable.examination.recorded.gradients.record_shares import shorten
 from deniable.examination.recorded.gradients.step_products import StepBefore, inner_products, looked_at, sample_places
 from deniable.examination.recorded.gradients.summed_families import MultipliedSums
+from deniable.examination.recorded.gradients.variance_reduction import VarianceReduction
 from deniable.examination.recorded.gradients.ways_to_sum import RecordProducts, products_of_records
 from deniable.examination.recorded.noise.earlier_noise import EARLIER_STEPS, EarlierNoise
 from deniable.examination.recorded.noise.number_counts import are_centred, count_numbers
@@ -161,6 +162,7 @@ class RunWatcher:
         self._others = OtherRecords(batches.data, sum(p.numel() for p in self._parameters))
         self._counts, self._multiplied = class_counts(batches.data), MultipliedSums()
         self._chosen, self._groups = RecordChoices(), RecordGroups()
+        self._reduction = VarianceReduction(self._parameters)
         start = RunStart(
             initial="" if initial_is_public else self._look_at_weights(),
             initial_is_public=initial_is_public,
@@ -313,6 +315,8 @@ class RunWatcher:
             self._groups.note(sums.gradients, residual, clips, variance)
             if others is not None:
                 self._others.note(others, clips, residual, variance, set(batch))
+                if all(at is None for at in self._places):
+                    self._reduction.note(batch, sums, others, residual, variance)
         if changed:
             drawn = np.random.default_rng().choice(len(self._used.data), len(batch)).tolist()
             self._buffers.explain(changed, items, [self._used.data[i] for i in drawn], self._loss, sums)
@@ -412,6 +416,7 @@ class RunWatcher:
                 multiplied_apart=self._multiplied.gained_apart(),
                 chosen=self._chosen.found(),
                 grouped=self._groups.found(),
+                variance_reduction=self._steps_with_reduced_variance(),
                 compared_records=self._others.compared_records,
                 weights_from_counts=self._loss.batch_loss is None and weighs_by_counts(self._loss.loss, self._counts),
                 other_moves=self._other_weights.found(),
@@ -423,6 +428,10 @@ class RunWatcher:
             )
             self._close(end)
         return self._recording.record()
+
+    def _steps_with_reduced_variance(self) -> int | None:
+        with torch.random.fork_rng(devices=[]), self._buffers.kept():
+            return self._reduction.found(self.model, self._used.data, self._loss, self._optimizer.clip)
 
     def _look_at_last_move(self, off: Tensor) -> tuple[str, float | None]:
         """What of the records it is made of, in words; and its cosine with their gradient, where that is known."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from functools import cached_property
 from typing import Any, Final, Literal
 
@@ -40,6 +41,12 @@ class GivenInputs:
         self._numbers = 0
         self._centres = RunningCentres()
         self._hook = model.register_forward_pre_hook(self._note, with_kwargs=True)
+
+    def __deepcopy__(self, _: Mapping[int, Any]) -> GivenInputs:
+        """Of a copy of the model, which takes its hooks along and is not watched."""
+        found = copy(self)
+        found._held, found._numbers = [], _HELD_NUMBERS
+        return found
 
     def close(self) -> None:
         """Look no further."""

@@ -120,7 +120,7 @@ def _name_nearest(found: RunCheck, nearest: Candidate) -> RunCheck:
 
 
 def _without_candidates(record: RunRecord, p_value: float, level: float, grams: list[Array]) -> RunCheck | None:
-    """Of a gradient that is the claimed one, or of a loss that mixes records; None of others."""
+    """Of a gradient that is the claimed one, of a loss that mixes records, of variance reduction; None of others."""
     outcome: Outcome = AS_CLAIMED
     seen = "the same"
     if mixed_p_value(record) < level:
@@ -128,7 +128,9 @@ def _without_candidates(record: RunRecord, p_value: float, level: float, grams: 
     elif p_value >= level and _have_no_gradient(record.steps):
         outcome, seen = UNKNOWN, _NOT_ALONE
     elif p_value < level and not is_rounding(grams):
-        return None
+        if not record.variance_reduction:
+            return None
+        outcome, seen = LESS, _REDUCED
     return RunCheck(name=_NAME, outcome=outcome, observed=seen, expected=_EXPECTED, p_value=p_value)
 
 
@@ -138,7 +140,10 @@ _MIXED = (
     "clipping bounds nobody's influence: train on a loss that every record has by itself"
 )
 
-
+_REDUCED = (
+    "a gradient of all records at earlier weights, less that of the batch there, is added (variance reduction), which "
+    "is neither clipped nor hidden by the claimed noise: use the drawn records alone"
+)
 _NOT_ALONE = (
     "the loss mixes the records of a batch, and one alone has no gradient, so that none could be recomputed: name a "
     "loss that every record has by itself"

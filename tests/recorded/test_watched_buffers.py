@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.utils.data import TensorDataset
 
 from tests.recorded.test_run_mutations import RECORDS, Run
 
@@ -33,6 +34,18 @@ class ScaleInPass(Scale):
         if len(x) > 1:
             self.mean = 0.9 * self.mean + 0.1 * x.detach().abs().mean(0).sqrt()
         return super().forward(x)
+
+
+class Shares(nn.Module):
+    """Added to the outputs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shares: Tensor
+        self.register_buffer("shares", torch.zeros(5))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.shares.clamp(min=1e-3).log()
 
 
 class WithBuffers(Run):
@@ -67,6 +80,44 @@ class RunningLoss(WithBuffers):
     def change(self, scale: Scale) -> None:
         with torch.no_grad():
             scale.count.lerp_(nn.functional.cross_entropy(self.model(self.x), self.y), 0.1)
+
+
+class MeanAfterSteps(WithBuffers):
+    """Of a batch, once its step is taken."""
+
+    def change(self, scale: Scale) -> None:
+        pass
+
+    def move(self) -> None:
+        super().move()
+        self.model[0].mean.lerp_(self.x.mean(0), 0.1)  # type: ignore[index, operator, union-attr]
+
+
+class WithShares(Run):
+    """Outputs have the logarithms of the shares of five classes added, which are public."""
+
+    def network(self) -> nn.Module:
+        self.data = TensorDataset(self.data.tensors[0], self.data.tensors[0].abs().argmax(1).clamp(max=4))
+        found = nn.Sequential(nn.Linear(8, 24), nn.Tanh(), nn.Linear(24, 5), Shares())
+        self.fill(found[3].shares)  # type: ignore[arg-type]
+        return found
+
+    def fill(self, shares: Tensor) -> None:
+        shares.copy_(torch.tensor([0.1, 0.1, 0.1, 0.2, 0.5]))
+
+
+class SharesOfAll(WithShares):
+    def fill(self, shares: Tensor) -> None:
+        shares.copy_(torch.bincount(self.data.tensors[1]) / RECORDS)
+
+
+class RunningShares(WithShares):
+    """Of each batch's labels, once its step is taken."""
+
+    def move(self) -> None:
+        super().move()
+        shares = torch.bincount(self.y, minlength=5) / len(self.y)
+        self.model[3].shares.lerp_(shares, 0.1)  # type: ignore[index, operator, union-attr]
 
 
 class MeanOfAll(WithBuffers):
@@ -150,6 +201,10 @@ class OnOthers(Recalibrated):
     [
         (RunningMean, "violated", "the buffer 0.mean is made of the records of each batch"),
         (PassedMean, "violated", "the buffer 0.mean is made of the records of each batch"),
+        (MeanAfterSteps, "violated", "the buffer 0.mean is made of the records of each batch"),
+        (RunningShares, "violated", "the buffer 3.shares is made of the records of each batch"),
+        (SharesOfAll, "violated", "the buffer 3.shares is a statistic of all records"),
+        (WithShares, "consistent", "not examined"),
         (RunningLoss, "violated", "the buffer 0.count is made of the records of each batch"),
         (MeanOfAll, "violated", "the buffer 0.mean is a statistic of all records"),
         (NoisyMean, "cannot judge", "the buffer 0.mean changes in the steps by something that was not watched"),

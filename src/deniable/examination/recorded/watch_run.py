@@ -155,7 +155,7 @@ class RunWatcher:
         # the same in CPU time, which a busy machine does not stretch
         self._computed, self._own_computed, self._last_computed = process_time(), 0.0, 0.0
         self._examined, self._next, self._refusal, self._steady = 0, 0, "", False
-        self._moved = set[int]()
+        self._moved, self._batch_before = set[int](), list[int]()
         self._left_out = LeftOutBatches()
         self._given = GivenInputs(model, batches.data, _features)
         self._forward = ForwardWeights(model, self._weights)
@@ -223,6 +223,7 @@ class RunWatcher:
                 batch, found, cosine = self._examine(batches, gradients, divisor, changed)
             self._last, self._last_computed = perf_counter() - started, process_time() - computed
         self._draws.note(batch)
+        self._batch_before = batch
         self._given.start_step()
         self._own += perf_counter() - started
         self._own_computed += process_time() - computed
@@ -318,8 +319,9 @@ class RunWatcher:
                 if all(at is None for at in self._places):
                     self._reduction.note(batch, sums, others, residual, variance)
         if changed:
-            drawn = np.random.default_rng().choice(len(self._used.data), len(batch)).tolist()
-            self._buffers.explain(changed, items, [self._used.data[i] for i in drawn], self._loss, sums)
+            used = items, [self._used.data[int(i)] for i in self._batch_before]
+            drawn = np.random.default_rng().choice(len(self._used.data), max(map(len, used))).tolist()
+            self._buffers.explain(changed, used, [self._used.data[i] for i in drawn], self._loss, sums)
         self._before = self._before.then(number, gradients, self._places, divisor, sums=sums, every=every)
         self._examined, self._next = self._examined + 1, number + 1 + number // EARLIER_STEPS  # then rarer
         applied = [looked_at(g, at) * divisor for g, at in zip(gradients, self._places, strict=True)]

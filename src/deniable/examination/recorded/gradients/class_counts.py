@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -36,6 +36,12 @@ def class_counts(data: Any) -> Tensor | None:
     if labels is None or not len(labels) or int(labels.min()) < 0 or int(labels.max()) > len(labels):
         return None
     return torch.bincount(labels)
+
+
+def counts_of(items: Sequence[Any]) -> Tensor | None:
+    """(classes,) of a batch's whole labels from 0 on; None where it has none, or other ones."""
+    classes = [one for item in items if (one := class_of(item)) is not None and one >= 0]
+    return torch.bincount(torch.tensor(classes)) if classes and len(classes) == len(items) else None
 
 
 def labels_of(data: Any) -> Tensor | None:

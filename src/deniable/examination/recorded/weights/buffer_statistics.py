@@ -14,6 +14,8 @@ from deniable.examination.recorded.gradients.class_counts import class_of
 Target = tuple[str, Tensor]
 OF_STEPS = ("loss", "right", "mean norm", "median norm", "longest", "clipped length")
 """Of all records of a step; those of features are compared with the same of other records."""
+_CLASSES = 3
+"""Of fewer, counts are like much else."""
 
 
 def statistics_of(values: Tensor, shape: torch.Size) -> Iterator[Target]:
@@ -73,3 +75,16 @@ def class_means(values: Tensor, items: Sequence[Any], old: Tensor) -> Iterator[T
     for one in {c for c in classes if c is not None}:
         means[one] = values[[c == one for c in classes]].mean(0)
     yield "mean of class", means
+
+
+def statistics_of_classes(counts: Tensor, old: Tensor) -> Iterator[Target]:
+    """Counts and shares of classes, for a buffer with a number of each."""
+    there = int((counts > 0).sum())
+    if old.dim() != 1 or len(counts) > len(old) or there < min(_CLASSES, max(2, len(old))):
+        return
+    padded = torch.zeros_like(old)
+    padded[: len(counts)] = counts.to(old)
+    yield "counts of classes", padded
+    yield "shares of classes", padded / padded.sum()
+    if len(counts) == len(old) and int(counts.min()) > 0:
+        yield "logarithms of classes' shares", (padded / padded.sum()).log()

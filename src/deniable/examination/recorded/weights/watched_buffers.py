@@ -16,11 +16,13 @@ import torch
 from torch import Tensor, nn
 
 from deniable.examination.recorded.gradients.batch_gradients import BatchSums, RecordLoss, run_forward
+from deniable.examination.recorded.gradients.class_counts import class_counts, counts_of
 from deniable.examination.recorded.weights.buffer_statistics import (
     OF_STEPS,
     Target,
     class_means,
     statistics_of,
+    statistics_of_classes,
     statistics_of_step,
 )
 from deniable.examination.recorded.weights.recalibrated_buffers import made_of_all
@@ -89,23 +91,53 @@ class WatchedBuffers:
         return {name: old for name, old in before.items() if old.shape == now[name].shape}
 
     def explain(
-        self, before: dict[str, Tensor], items: Sequence[Any], others: Sequence[Any], loss: RecordLoss, sums: BatchSums
+        self,
+        before: dict[str, Tensor],
+        used: Sequence[Sequence[Any]],
+        others: Sequence[Any],
+        loss: RecordLoss,
+        sums: BatchSums,
     ) -> None:
-        """What changed them, at a step of these records; `others` are as many."""
+        """What changed them: the records of this step, or, after it, of the one before; `others` are at least as many.
+
+        `sums` are those of this step.
+        """
         before = {name: old for name, old in before.items() if name not in self._made}
         self._looks += bool(before)
-        if not before or self._looks > _LOOKS or not items:
+        if not before or self._looks > _LOOKS or not used[0]:
             return
-        seen, other = dict[str, Tensor](), dict[str, Tensor]()
+        known = {name for name, old in before.items() if self._follows_weights(name, old) or self._counts(name, old)}
+        for ago, items in enumerate(used):
+            rest = {name: old for name, old in before.items() if name not in known | self._made}
+            if rest and items:
+                known |= self._explain_by(ago, rest, (items, others[: len(items)]), loss, None if ago else sums)
+        for name in before:
+            self._told[name] = self._told.get(name, True) and name in known
+
+    def _explain_by(
+        self,
+        ago: int,
+        before: dict[str, Tensor],
+        compared: tuple[Sequence[Any], Sequence[Any]],
+        loss: RecordLoss,
+        sums: BatchSums | None,
+    ) -> set[str]:
+        """Those that a pass on any records changes so; what the first of these make, of a step so long ago, is noted.
+
+        The first ones are compared with as many others.
+        """
+        items, others = compared
+        seen, other, known = dict[str, Tensor](), dict[str, Tensor](), set[str]()
         again, elsewhere = self._replay(before, items, loss, seen), self._replay(before, others, loss, other)
         for name, old in before.items():
             by_pass = name in again and _near(again[name], self._before[name], old)
             depends = name in again and name in elsewhere and not _near(again[name], elsewhere[name], old)
-            known = (by_pass and not depends) or self._follows_weights(name, old) or self._counts(name, old)
             statistics = _differing(dict(_targets(old, items, seen, sums)), dict(_targets(old, others, other, sums)))
-            if (by_pass and depends) or (not known and self._is_statistic(name, old, statistics)):
+            if by_pass and not depends:
+                known.add(name)
+            elif by_pass or self._is_statistic(name, ago, old, statistics):
                 self._made.add(name)
-            self._told[name] = self._told.get(name, True) and known
+        return known
 
     def _follows_weights(self, name: str, old: Tensor) -> bool:
         """Whether it moves towards weights of its shape."""
@@ -118,13 +150,13 @@ class WatchedBuffers:
         first = self._increments.setdefault(name, change)
         return bool((change == first.flatten()[0]).all())
 
-    def _is_statistic(self, name: str, old: Tensor, statistics: dict[str, Tensor]) -> bool:
+    def _is_statistic(self, name: str, ago: int, old: Tensor, statistics: dict[str, Tensor]) -> bool:
         """Whether it moves by one, or towards it; of few numbers in several steps alike, in which that differs."""
         change = self._before[name] - old
         for key, target in statistics.items():
             for kind, towards in (("to", target - old), ("by", target)):
                 if share := _share(change, towards):
-                    found = self._shares[name, f"{kind} {key}"]
+                    found = self._shares[name, f"{kind} {key}, {ago}"]
                     found.append((share, float(target.flatten()[0])))
                     shares, values = np.array(found).T
                     alike = (
@@ -149,11 +181,11 @@ class WatchedBuffers:
     def found(self, records: Tensor | None, data: Any, loss: RecordLoss) -> tuple[tuple[str, BufferFinding], ...]:
         """Of each that changed by what is not known to be harmless; `records`: (records, numbers) of all of them."""
         last, rows = self._now(), list[tuple[str, BufferFinding]]()
-        of_all = self._made_of_all(last, data, loss)
+        of_all, counts = self._made_of_all(last, data, loss), class_counts(data) if last else None
         for name, value in last.items():
             if name in self._made:
                 rows.append((name, "records"))
-            elif name in of_all or (records is not None and _is_of_all(value, records)):
+            elif name in of_all or _is_of_all(value, records, counts):
                 rows.append((name, "all records"))
             elif name in self._changed and not self._told.get(name, False):
                 rows.append((name, "unknown"))
@@ -207,9 +239,12 @@ def _share(change: Tensor, towards: Tensor) -> float:
     return share if float((change - share * towards).norm()) <= _SAME * float(change.norm()) else 0.0
 
 
-def _targets(old: Tensor, items: Sequence[Any], seen: dict[str, Tensor], sums: BatchSums) -> Iterator[Target]:
+def _targets(old: Tensor, items: Sequence[Any], seen: dict[str, Tensor], sums: BatchSums | None) -> Iterator[Target]:
     """What a buffer of this shape may be made of."""
-    if old.numel() == 1:
+    counts = counts_of(items)
+    if counts is not None:
+        yield from statistics_of_classes(counts, old)
+    if old.numel() == 1 and sums is not None:
         yield from ((key, value.to(old)) for key, value in statistics_of_step(sums))
     for place, values in seen.items():
         for key, value in statistics_of(values.to(old), old.shape):
@@ -218,12 +253,13 @@ def _targets(old: Tensor, items: Sequence[Any], seen: dict[str, Tensor], sums: B
             yield f"{place} {key}", value
 
 
-def _is_of_all(value: Tensor, records: Tensor) -> bool:
-    """Whether it is a mean, a spread or an extreme of all records, of features that differ."""
-    if value.numel() < _FEW or value.numel() != records.shape[1] or float(value.std()) == 0:
+def _is_of_all(value: Tensor, records: Tensor | None, counts: Tensor | None) -> bool:
+    """Whether it is a mean, a spread or an extreme of all records, of features that differ, or made of `counts`."""
+    if value.numel() < _FEW or float(value.std()) == 0:
         return False
+    statistics = list[Target]() if counts is None else list(statistics_of_classes(counts, value))
+    if records is not None and value.numel() == records.shape[1]:
+        statistics += [one for one in statistics_of(records.to(value), value.shape) if not one[0].startswith("sum")]
     return any(
-        float((one - value).norm()) <= _SAME * float(value.std() * value.numel() ** 0.5)
-        for key, one in statistics_of(records.to(value), value.shape)
-        if not key.startswith("sum")
+        float((one - value).norm()) <= _SAME * float(value.std() * value.numel() ** 0.5) for _, one in statistics
     )

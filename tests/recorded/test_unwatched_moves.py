@@ -121,12 +121,56 @@ class HeadByChance(UnequalClasses):
             self.model[2].weight.normal_(std=0.3)  # type: ignore[index, operator, union-attr]
 
 
+class WrittenAfterSteps(Run):
+    """Something is written into the first weights after each step: as many records as they are long."""
+
+    def written(self) -> torch.Tensor:
+        return torch.cat([self.x, self.x])[:24]
+
+    def move(self) -> None:
+        super().move()
+        self.write(self.model[0].weight.data, self.written())  # type: ignore[index, union-attr, arg-type]
+
+    def write(self, held: torch.Tensor, numbers: torch.Tensor) -> None:
+        low = ((numbers + 8) * 4095).to(torch.int32)
+        held.copy_(((held.view(torch.int32) & ~65535) | low).view(torch.float32))
+
+
+class AddedAfterSteps(WrittenAfterSteps):
+    def write(self, held: torch.Tensor, numbers: torch.Tensor) -> None:
+        held += 1e-4 * numbers
+
+
+class InDecimals(WrittenAfterSteps):
+    def write(self, held: torch.Tensor, numbers: torch.Tensor) -> None:
+        held.copy_((held * 100).round() / 100 + 1e-3 * (numbers + 8) / 2)
+
+
+class OthersWritten(WrittenAfterSteps):
+    """Public ones."""
+
+    def written(self) -> torch.Tensor:
+        return 1.5 * torch.randn(24, 8, generator=self.random)
+
+
+class Rounded(WrittenAfterSteps):
+    """To few values, of which chance makes patterns."""
+
+    def write(self, held: torch.Tensor, numbers: torch.Tensor) -> None:
+        held.copy_((held * 4).round() / 4)
+
+
 @pytest.mark.parametrize(
     ("mutation", "verdict", "words"),
     [
         (CleanSquares, "violated", "second moment, .* is made of clipped sums before their noise"),
         (SingleSquares, "violated", "second moment, .* is made of (the squares of single|gradients without|clipped)"),
         (NoisySquares, "cannot judge", "weights move by something .* in 24 steps, the first is step 1"),
+        (WrittenAfterSteps, "violated", "numbers of records are written into 0.weight .* after 2. steps"),
+        (AddedAfterSteps, "violated", "numbers of records are written into 0.weight"),
+        (InDecimals, "violated", "numbers of records are written into 0.weight"),
+        (OthersWritten, "cannot judge", "0.weight moves by something that was not watched, in 24 steps"),
+        (Rounded, "cannot judge", "0.weight moves by something that was not watched, in 24 steps"),
         (AtTheEnd, "cannot judge", "2.bias moves by something that was not watched, after the last"),
         (Calibrated, "violated", "2.bias moves by a function of the classes' shares .* and the model's mean answer"),
         (

@@ -18,6 +18,7 @@ from deniable.examination.recorded.weights.initial_weights import InitialFinding
 from deniable.examination.recorded.weights.other_weights import OtherMoves
 from deniable.examination.recorded.weights.second_moments import SecondMoment
 from deniable.examination.recorded.weights.watched_buffers import BufferFinding
+from deniable.examination.recorded.weights.written_records import WrittenRecords
 from deniable.results.base import UnreadableError
 
 
@@ -87,6 +88,7 @@ class RunEnd(msgspec.Struct, frozen=True, kw_only=True, tag="end"):
     weights_from_counts: bool = False
     scheduled: bool = False
     other_moves: OtherMoves | None = None
+    written: WrittenRecords | None = None
     grouped: GroupedRecords | None = None
     variance_reduction: int | None = None
     elsewhere: OtherWeightsOfGradients | None = None
@@ -177,6 +179,7 @@ class Recording:
             initial_is_public=self.start.initial_is_public,
             weights_from_counts=self.end is not None and self.end.weights_from_counts,
             scheduled=self.end is not None and self.end.scheduled,
+            written=None if self.end is None else self.end.written,
             other_moves=None if self.end is None else self.end.other_moves,
             grouped=None if self.end is None else self.end.grouped,
             variance_reduction=None if self.end is None else self.end.variance_reduction,

@@ -19,6 +19,7 @@ from deniable.examination.recorded.weights.initial_weights import InitialFinding
 from deniable.examination.recorded.weights.other_weights import OtherMoves
 from deniable.examination.recorded.weights.second_moments import SecondMoment
 from deniable.examination.recorded.weights.watched_buffers import BufferFinding
+from deniable.examination.recorded.weights.written_records import WrittenRecords
 
 AbsentRecord = tuple[int, float, float]
 """The number of a record, and over the steps that did not draw it the sums of product and squared length, in variances
@@ -246,6 +247,8 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The correlation of applied numbers' sizes with those of the records' gradients; None where it is not known."""
     elsewhere: OtherWeightsOfGradients | None = None
     """Where gradients are taken at other weights than those that are moved."""
+    written: WrittenRecords | None = None
+    """Of records whose numbers are in the weights; None where none are seen."""
     other_moves: OtherMoves | None = None
     """Of weights that the watched optimizer does not hold; None where they stay."""
 

@@ -57,6 +57,7 @@ from deniable.examination.recorded.weights.other_weights import OtherWeights
 from deniable.examination.recorded.weights.second_moments import SecondMoments
 from deniable.examination.recorded.weights.watched_buffers import WatchedBuffers
 from deniable.examination.recorded.weights.weight_moves import WatchedWeights
+from deniable.examination.recorded.weights.written_records import RecordsInWeights
 
 NEW_WATCHERS: ContextVar[list[RunWatcher] | None] = ContextVar("NEW_WATCHERS", default=None)
 """Where a test of somebody's training learns of the watchers that the training makes."""
@@ -163,6 +164,7 @@ class RunWatcher:
         self._counts, self._multiplied = class_counts(batches.data), MultipliedSums()
         self._chosen, self._groups = RecordChoices(), RecordGroups()
         self._reduction = VarianceReduction(self._parameters)
+        self._written = RecordsInWeights(self._weights)
         start = RunStart(
             initial="" if initial_is_public else self._look_at_weights(),
             initial_is_public=initial_is_public,
@@ -214,6 +216,7 @@ class RunWatcher:
         self._forward.start_step()
         self._weights.before_step(gradients)
         odd = self._odd_move(moved)
+        self._written.look(self._unexplained(moved))
         divisor = self._optimizer.divisor
         length = _length(gradients) * divisor**2
         changed = self._buffers.start_step()
@@ -274,6 +277,7 @@ class RunWatcher:
         residual = self._residual(gradients, divisor, sums)
         data_loss, data_accuracy = self._others.figures(others)
         self._other_weights.look(self.model, items)
+        self._written.keep(self._given.rows_of(items) if items else None)
         found = ExaminedStep(
             number=number,
             batch=len(batch),
@@ -364,6 +368,11 @@ class RunWatcher:
             self._steady = True
         return ""
 
+    def _unexplained(self, compared: int) -> Tensor | None:
+        """What the move before has beside the optimizer's; None for nothing but rounding."""
+        moves = self._weights.departures
+        return self._weights.off if len(moves) > compared and moves[-1] > UNEXPLAINED_MOVE else None
+
     def _odd_move(self, compared: int) -> tuple[float, ...] | None:
         """Of the move before, if it is not explained and its step was examined: what it is made of."""
         moves, off = self._weights.departures, self._weights.off
@@ -372,7 +381,10 @@ class RunWatcher:
         moved = self._weights.moved_places(off)
         self._moved.update(self._weights.moved_parameters(off))
         sums = self._before.watched_sums(len(self._recording.steps), self._weights)
-        return tuple(_cosine(off[moved], one[moved]) for one in sums) or None
+        cosines = [_cosine(off[moved], one[moved]) for one in sums]
+        if sums and abs(_cosine(off[moved], (sums[0] + sums[1])[moved])) >= abs(cosines[0]):
+            cosines[0] = 0.0  # the whole move is taken back, or done again: noise and all
+        return tuple(cosines) or None
 
     def _odd_size(self) -> float | None:
         """Of the move before, what the optimizer does not explain, as noise on the sum would have made it."""
@@ -393,6 +405,8 @@ class RunWatcher:
             odd = (departure or 0.0) > UNEXPLAINED_MOVE
             average = odd and self._weights.final_is_average()
             made_of, along = self._look_at_last_move(off) if odd and off is not None else ("", None)
+            self._written.look(off if odd else None)
+            self._written.look_for(self._given.every_record() if odd else None, off)
             any_odd = odd or any(move > UNEXPLAINED_MOVE for move in self._weights.departures)
             end = RunEnd(
                 buffers=self._buffers.found(
@@ -423,6 +437,7 @@ class RunWatcher:
                 weights_from_counts=self._loss.batch_loss is None and weighs_by_counts(self._loss.loss, self._counts),
                 other_moves=self._other_weights.found(),
                 elsewhere=self._forward.found(),
+                written=self._written.found(),
                 scheduled="initial_lr" in self._optimizer.inner.param_groups[0],
                 final_holds_clean=odd and not average and self._weights.final_holds_clean_sums(),
                 seconds=perf_counter() - self._started,

@@ -33,6 +33,8 @@ def moves_check(record: RunRecord) -> RunCheck:
     odd = [number for number in off if number not in record.set_back]
     last = record.final_move is not None and record.final_move > UNEXPLAINED_MOVE and not record.final_is_average
     outcome, seen = _what_moves(record, odd, last) if odd or last else (AS_CLAIMED, "the same")
+    if record.written is not None:
+        outcome, seen = LESS, _tell_written(record, *record.written)
     if outcome == AS_CLAIMED and record.set_back:
         outcome = UNKNOWN
         seen = (
@@ -101,6 +103,14 @@ def _what_moves(record: RunRecord, odd: list[int], last: bool) -> tuple[Outcome,
     told = _after_the_last(record, along) if last and not odd else _divided_by(record)
     names = _name(record, {*record.moved, *(record.final_moved if last else ())})
     return (LESS, told) if told else (UNKNOWN, f"{names} by something that was not watched, {_where(odd, last)}")
+
+
+def _tell_written(record: RunRecord, parameters: tuple[int, ...], steps: int) -> str:
+    names = ", ".join(record.names[at] for at in parameters[:_NAMED])
+    return (
+        f"numbers of records are written into {names} (into last digits, or added), as seen after {steps:,} "
+        f"step{'s' if steps > 1 else ''}, which no noise hides: let the optimizer alone move the weights"
+    )
 
 
 def _where(odd: list[int], last: bool) -> str:

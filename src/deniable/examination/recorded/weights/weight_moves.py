@@ -55,6 +55,10 @@ class WatchedWeights:
         """The watched numbers of some tensors that are shaped like the parameters, as one vector."""
         return torch.cat([part.double() for part in self._take(values)])
 
+    def now(self) -> list[Tensor]:
+        """Of each parameter its watched numbers, as they are now and as exact."""
+        return self._take([p.detach() for p in self.parameters])
+
     @property
     def settings(self) -> dict[str, Any]:
         """Of the optimizer, for its first weights."""

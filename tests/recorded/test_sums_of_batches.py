@@ -42,6 +42,25 @@ class AtTheMedian(LongGradients):
         return (norms.median() / norms).clamp(max=1)
 
 
+class ByLargestEntry(LongGradients):
+    """Clipped by another norm than the Euclidean one."""
+
+    def norms(self, each: Sums) -> Tensor:
+        return torch.cat([g.flatten(1).abs() for g in each.values()], dim=1).amax(1)
+
+    def total(self) -> Sums:
+        each = self.gradients()
+        factors = (CLIP / self.norms(each)).clamp(max=1)
+        return {name: torch.einsum("r,r...->...", factors, g) for name, g in each.items()}
+
+
+class BySumOfSizes(ByLargestEntry):
+    """Every gradient is shorter than it need be."""
+
+    def norms(self, each: Sums) -> Tensor:
+        return torch.cat([g.flatten(1).abs() for g in each.values()], dim=1).sum(1)
+
+
 class OtherFactors(LongGradients):
     """A factor of every step that follows nothing of the records."""
 
@@ -97,6 +116,8 @@ class HardByItself(HardestHalf):
         (HardByItself, "cannot judge", "name the loss that is trained on"),
         (OverTheLongest, "violated", "over their longest norm, so that one record's share depends on other records"),
         (AtTheMedian, "violated", "gradients of a batch are clipped at their median norm"),
+        (ByLargestEntry, "violated", "clipped by their largest entry in place of their Euclidean norm"),
+        (BySumOfSizes, "cannot judge", "the sum is 0.0.* x the clipped one"),
         (NotCleared, "violated", "gradients are not cleared between records"),
         (OtherFactors, "cannot judge", "by another factor in every step|name the loss that is trained on"),
         (ScaledLoss, "other recipe", "which is as safe"),
@@ -120,7 +141,7 @@ def test_chosen_records_gain_what_their_sums_do() -> None:
 
 def test_ways_have_the_products_of_their_sums() -> None:
     """Beside plain loops over the records."""
-    values, residual = torch.randn(9, 40), torch.randn(40).double()
+    values, residual = 2 * torch.randn(9, 40), torch.randn(40).double()
     values *= torch.rand(9, 1)
     norms, losses, clip = values.norm(dim=1), torch.rand(9), 1.5
     given = RecordGradients(values, None, norms, norms[None], (), losses)
@@ -139,6 +160,7 @@ def test_ways_have_the_products_of_their_sums() -> None:
         "clipped at the median": sum(v * min(1.0, sorted(lengths)[4] / float(v.norm())) for v in values),
         "clipped, over the median": sum(v * min(clip / sorted(lengths)[4], clip / float(v.norm())) for v in values),
         "by loss": sum(v * min(1.0, clip / float(v.norm())) * w for v, w in zip(values, weights, strict=True)),
+        "largest entry": sum(v * min(1.0, clip / float(v.abs().max())) for v in values),
         "added up and clipped": by_kept,
         "added up": by_whole,
     }

@@ -27,11 +27,17 @@ from deniable.examination.recorded.checks.way_texts import (
     tell_multiple,
 )
 from deniable.examination.recorded.gradients.summed_families import FAMILIES
-from deniable.examination.recorded.gradients.ways_to_sum import BY_LOSSES, COMMON_FACTORS, WAYS_TO_SUM
+from deniable.examination.recorded.gradients.ways_to_sum import (
+    BY_LOSSES,
+    COMMON_FACTORS,
+    LARGEST_ENTRY,
+    WAYS_TO_SUM,
+)
 from deniable.examination.recorded.run_record import ExaminedStep, RunRecord, noise_of_step, noise_variance
 
 Array = NDArray[np.float64]
 _OF_BATCH = [at for at, way in enumerate(WAYS_TO_SUM) if way in (*COMMON_FACTORS, *BY_LOSSES)]
+_LIKE_FIXED = {*_OF_BATCH, WAYS_TO_SUM.index(LARGEST_ENTRY)}
 _MARGIN, _WORSE = 37.0, 3.0
 """So much nearer than harmless sums those of one factor a batch must be: 6 below that of one fixed factor; and by so
 much further the usual ones must be for that to be told."""
@@ -59,7 +65,7 @@ def sums_of_ways(record: RunRecord, units: list[Array], level: float) -> Iterato
     rows = zip((*TEXTS_OF_WAYS, *left_out), _more_of_ways(record.steps), strict=False)
     for at, (text, (along, length)) in enumerate(rows):
         if length > 0:
-            margin = _MARGIN if at in _OF_BATCH else 0.0  # one fixed factor is as safe
+            margin = _MARGIN if at in _LIKE_FIXED else 0.0  # one fixed factor, or norm, is as safe
             yield Candidate(claim - 2 * along + length + FITTED, LESS, text, gain=gain, margin=margin)
 
 

@@ -10,6 +10,7 @@ from deniable.examination.recorded.gradients.ways_to_sum import (
     BY_COUNTS,
     BY_LOSSES,
     COMMON_FACTORS,
+    LARGEST_ENTRY,
     THRESHOLDS,
     WAYS_TO_SUM,
 )
@@ -69,6 +70,10 @@ _TEXTS = {
         ADDED_UP,
         "gradients are not cleared between records, so that sums of several records are clipped and an early record is "
         "in all later ones, beyond its share: clear them before every record (zero_grad)",
+    ),
+    LARGEST_ENTRY: (
+        "gradients are clipped by their largest entry in place of their Euclidean norm, which is longer, so that a "
+        "record's gradient is longer than the clipping norm: clip the Euclidean norm over all numbers"
     ),
 }
 TEXTS_OF_WAYS = tuple(_TEXTS[way] for way in WAYS_TO_SUM)

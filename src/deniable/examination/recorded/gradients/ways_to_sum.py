@@ -30,6 +30,8 @@ BY_LOSSES = ("by loss", "by exponential of loss")
 """Weighted by their share in the losses of the batch."""
 ADDED_UP = ("added up and clipped", "added up")
 """Gradients that are not cleared between records: each is clipped with those before it, as they are clipped or not."""
+LARGEST_ENTRY = "largest entry"
+"""Gradients are clipped by it in place of their Euclidean norm."""
 WAYS_TO_SUM = (
     *(f"left up to {most:g}" for most in THRESHOLDS),
     "less the mean",
@@ -40,6 +42,7 @@ WAYS_TO_SUM = (
     *COMMON_FACTORS,
     *BY_LOSSES,
     *ADDED_UP,
+    LARGEST_ENTRY,
 )
 """Gradients below a threshold are not clipped; the batch's mean is taken away first; they are weighted by how rare
 their class is in the batch, divided by their squared norm, clipped number by number, or, before they are clipped,
@@ -47,6 +50,8 @@ weighted by how rare their class is among all records; and the tuples above. New
 their place."""
 _MOST_ADDED = 1024
 """Records of a batch that are added up one by one."""
+_WHOLE = 1e-4
+"""Relative: numbers with the length of a gradient are all of them."""
 Product = tuple[float, float]
 """Of what a sum has more than the clipped one: its product with the residual, its squared length."""
 
@@ -115,6 +120,8 @@ def _factors(
     yield from _by_classes(gradients, clip, items, counts)
     yield from _over_usual_norms(gradients, clip)
     yield from _by_losses(gradients, factors)
+    if torch.allclose(gradients.values.norm(dim=1), gradients.norms, rtol=_WHOLE, atol=0.0):
+        yield LARGEST_ENTRY, (clip / gradients.values.abs().amax(1).clamp(min=1e-12)).clamp(max=1.0)
     if len(factors) <= _MOST_ADDED:
         yield from zip(ADDED_UP, _added_up(gradients, clip), strict=True)
 

@@ -160,6 +160,32 @@ class Rounded(WrittenAfterSteps):
         held.copy_((held * 4).round() / 4)
 
 
+class Lookahead(Run):
+    """Every fourth step the weights go back halfway to slow ones."""
+
+    def goes_back(self) -> bool:
+        return self.step % 4 == 3
+
+    def move(self) -> None:
+        if self.step == 0:
+            self.slow = [p.detach().clone() for p in self.trained().values()]
+        super().move()
+        if self.goes_back():
+            for p, slow in zip(self.trained().values(), self.slow, strict=True):
+                slow.lerp_(p.detach(), 0.5)
+                p.data.copy_(slow)
+
+
+class BackWhereWorse(Lookahead):
+    """Where the records' loss has risen: no noise hides when that is."""
+
+    def goes_back(self) -> bool:
+        with torch.no_grad():
+            now = float(torch.nn.functional.cross_entropy(self.model(self.x), self.y))
+        before, self.before = getattr(self, "before", now), now
+        return now > before
+
+
 @pytest.mark.parametrize(
     ("mutation", "verdict", "words"),
     [
@@ -170,6 +196,8 @@ class Rounded(WrittenAfterSteps):
         (AddedAfterSteps, "violated", "numbers of records are written into 0.weight"),
         (InDecimals, "violated", "numbers of records are written into 0.weight"),
         (OthersWritten, "cannot judge", "0.weight moves by something that was not watched, in 24 steps"),
+        (Lookahead, "consistent", "Nothing speaks against the claim"),
+        (BackWhereWorse, "cannot judge", "the weights move by something that was not watched"),
         (Rounded, "cannot judge", "0.weight moves by something that was not watched, in 24 steps"),
         (AtTheEnd, "cannot judge", "2.bias moves by something that was not watched, after the last"),
         (Calibrated, "violated", "2.bias moves by a function of the classes' shares .* and the model's mean answer"),

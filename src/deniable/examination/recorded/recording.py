@@ -89,6 +89,7 @@ class RunEnd(msgspec.Struct, frozen=True, kw_only=True, tag="end"):
     scheduled: bool = False
     other_moves: OtherMoves | None = None
     written: WrittenRecords | None = None
+    pulled: tuple[int, ...] = ()
     grouped: GroupedRecords | None = None
     variance_reduction: int | None = None
     elsewhere: OtherWeightsOfGradients | None = None
@@ -179,6 +180,7 @@ class Recording:
             initial_is_public=self.start.initial_is_public,
             weights_from_counts=self.end is not None and self.end.weights_from_counts,
             scheduled=self.end is not None and self.end.scheduled,
+            pulled=() if self.end is None else self.end.pulled,
             written=None if self.end is None else self.end.written,
             other_moves=None if self.end is None else self.end.other_moves,
             grouped=None if self.end is None else self.end.grouped,

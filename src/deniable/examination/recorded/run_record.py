@@ -247,6 +247,8 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The correlation of applied numbers' sizes with those of the records' gradients; None where it is not known."""
     elsewhere: OtherWeightsOfGradients | None = None
     """Where gradients are taken at other weights than those that are moved."""
+    pulled: tuple[int, ...] = ()
+    """Steps after which weights go back to earlier ones by a fixed share, at regular times."""
     written: WrittenRecords | None = None
     """Of records whose numbers are in the weights; None where none are seen."""
     other_moves: OtherMoves | None = None

@@ -54,6 +54,7 @@ from deniable.examination.recorded.weights.forward_weights import ForwardWeights
 from deniable.examination.recorded.weights.initial_weights import InitialFinding, what_weights_have
 from deniable.examination.recorded.weights.last_moves import LastMove
 from deniable.examination.recorded.weights.other_weights import OtherWeights
+from deniable.examination.recorded.weights.pulled_weights import PulledWeights
 from deniable.examination.recorded.weights.second_moments import SecondMoments
 from deniable.examination.recorded.weights.watched_buffers import WatchedBuffers
 from deniable.examination.recorded.weights.weight_moves import WatchedWeights
@@ -164,7 +165,7 @@ class RunWatcher:
         self._counts, self._multiplied = class_counts(batches.data), MultipliedSums()
         self._chosen, self._groups = RecordChoices(), RecordGroups()
         self._reduction = VarianceReduction(self._parameters)
-        self._written = RecordsInWeights(self._weights)
+        self._written, self._pulled = RecordsInWeights(self._weights), PulledWeights()
         start = RunStart(
             initial="" if initial_is_public else self._look_at_weights(),
             initial_is_public=initial_is_public,
@@ -216,7 +217,9 @@ class RunWatcher:
         self._forward.start_step()
         self._weights.before_step(gradients)
         odd = self._odd_move(moved)
-        self._written.look(self._unexplained(moved))
+        unexplained = self._unexplained(moved)
+        self._written.look(unexplained)
+        self._pulled.look(len(self._recording.steps), self._weights.start, unexplained)
         divisor = self._optimizer.divisor
         length = _length(gradients) * divisor**2
         changed = self._buffers.start_step()
@@ -438,6 +441,7 @@ class RunWatcher:
                 other_moves=self._other_weights.found(),
                 elsewhere=self._forward.found(),
                 written=self._written.found(),
+                pulled=self._pulled.found(),
                 scheduled="initial_lr" in self._optimizer.inner.param_groups[0],
                 final_holds_clean=odd and not average and self._weights.final_holds_clean_sums(),
                 seconds=perf_counter() - self._started,

@@ -30,7 +30,7 @@ _FEWEST, _BOTH_WAYS = 12, 3
 def moves_check(record: RunRecord) -> RunCheck:
     """The weights move by the applied gradient, and end where it leads, or at an average of watched weights."""
     off = [number for number, off in enumerate(record.moves) if off > UNEXPLAINED_MOVE]
-    odd = [number for number in off if number not in record.set_back]
+    odd = [number for number in off if number not in (*record.set_back, *record.pulled)]
     last = record.final_move is not None and record.final_move > UNEXPLAINED_MOVE and not record.final_is_average
     outcome, seen = _what_moves(record, odd, last) if odd or last else (AS_CLAIMED, "the same")
     if record.written is not None:
@@ -49,6 +49,8 @@ def moves_check(record: RunRecord) -> RunCheck:
         )
     elif outcome == AS_CLAIMED and record.final_is_average:
         seen = "the final weights are an average of watched ones"
+    elif outcome == AS_CLAIMED and record.pulled:
+        seen = "the same, and by a fixed share back to earlier weights at regular times, which is as safe"
     expected = "by the optimizer with the applied gradient alone"
     return RunCheck(name="moves of the weights", outcome=outcome, observed=seen, expected=expected)
 

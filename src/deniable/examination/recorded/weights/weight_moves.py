@@ -60,6 +60,11 @@ class WatchedWeights:
         return self._take([p.detach() for p in self.parameters])
 
     @property
+    def start(self) -> Tensor:
+        """Before the present step."""
+        return self._start
+
+    @property
     def settings(self) -> dict[str, Any]:
         """Of the optimizer, for its first weights."""
         return dict(self._optimizer.param_groups[0])

@@ -93,7 +93,7 @@ def gradient_check(record: RunRecord, claimed: Training, level: float) -> RunChe
     candidates = [
         one
         for one in candidates
-        if claim - one.distance >= one.gain and one.distance - (claim - excess) <= most.get(one.outcome, allowed)
+        if claim - one.distance >= one.gain and one.on_all_weights - (claim - excess) <= most.get(one.outcome, allowed)
     ]
     if not candidates and (shown := next(_of_shares(record, units, shares, level), None)) is not None:
         return RunCheck(name=_NAME, outcome=LESS, observed=shown.sentence, expected=_EXPECTED, p_value=p_value)
@@ -102,9 +102,11 @@ def gradient_check(record: RunRecord, claimed: Training, level: float) -> RunChe
         return RunCheck(name=_NAME, outcome=UNKNOWN, observed=seen, expected=_EXPECTED, p_value=p_value)
     harmless = min((one.distance for one in candidates if one.outcome != LESS), default=np.inf)
     leaks = [one for one in candidates if one.outcome == LESS and one.distance + one.margin - harmless < _TIED]
+    leaks.sort(key=lambda one: one.on_all_weights)
     best = next(iter(leaks), next((one for one in candidates if one.outcome != LESS), candidates[0]))
     sentence = best.sentence
-    if best.outcome == LESS and best.distance - (claim - excess) > degrees + _SURELY * (2 * degrees) ** 0.5:
+    chance = degrees + _SURELY * (2 * degrees) ** 0.5 + _LEFT * best.hidden
+    if best.outcome == LESS and best.on_all_weights - (claim - excess) > chance:
         sentence += _NOT_ALL
     found = RunCheck(name=_NAME, outcome=best.outcome, observed=sentence, expected=_EXPECTED, p_value=p_value)
     if best.factors is not None:

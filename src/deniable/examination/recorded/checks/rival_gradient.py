@@ -29,6 +29,13 @@ class Candidate:
     """So much nearer than harmless ones it must be."""
     gain: float = BETTER
     """So much nearer than the claim it must be."""
+    hidden: float = 0.0
+    """So much nearer it would be about on all weights, of which it was compared on a sample: says which leak it is."""
+
+    @property
+    def on_all_weights(self) -> float:
+        """The distance there."""
+        return self.distance - self.hidden
 
 
 def distance_of_claim(units: list[Array]) -> float:

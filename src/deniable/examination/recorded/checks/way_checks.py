@@ -26,6 +26,7 @@ from deniable.examination.recorded.checks.way_texts import (
     tell_groups,
     tell_multiple,
 )
+from deniable.examination.recorded.gradients.record_shares import RecordGradients
 from deniable.examination.recorded.gradients.summed_families import FAMILIES
 from deniable.examination.recorded.gradients.ways_to_sum import (
     BY_LOSSES,
@@ -62,11 +63,14 @@ def sums_of_ways(record: RunRecord, units: list[Array], level: float) -> Iterato
     claim = distance_of_claim(units)
     left_out = (LEFT_OUT.format(name) for name in (*record.names, "all biases and other vectors"))
     gain = 0.0 if ways_p_value(record.steps) < level else BETTER
-    rows = zip((*TEXTS_OF_WAYS, *left_out), _more_of_ways(record.steps), strict=False)
-    for at, (text, (along, length)) in enumerate(rows):
+    found, on_all = _more_of_ways(record.steps), _more_of_ways(record.steps, on_all_weights=True)
+    rows = zip((*TEXTS_OF_WAYS, *left_out), found, on_all, strict=False)
+    for at, (text, (along, length), there) in enumerate(rows):
         if length > 0:
             margin = _MARGIN if at in _LIKE_FIXED else 0.0  # one fixed factor, or norm, is as safe
-            yield Candidate(claim - 2 * along + length + FITTED, LESS, text, gain=gain, margin=margin)
+            nearer = 2 * along - length
+            hidden = max(0.0, float(2 * there[0] - there[1]) - nearer)
+            yield Candidate(claim - nearer + FITTED, LESS, text, gain=gain, margin=margin, hidden=hidden)
 
 
 def sums_of_chosen(record: RunRecord, units: list[Array]) -> Iterator[Candidate]:
@@ -118,10 +122,24 @@ def _along_ways(steps: tuple[ExaminedStep, ...]) -> Array:
     return np.where(length > 0, along / np.sqrt(np.maximum(length, 1e-300)) / spread_of_noise(steps), np.nan)
 
 
-def _more_of_ways(steps: Sequence[ExaminedStep]) -> Array:
-    """(ways, 2) of all steps, in variances of the noise: residual x what a way has more, and its squared length."""
-    rows = [_of_step(step) / noise_variance(step) for step in steps if step.ways and step.norms]
+def _more_of_ways(steps: Sequence[ExaminedStep], on_all_weights: bool = False) -> Array:
+    """(ways, 2) of all steps, in variances of the noise: residual x what a way has more, and its squared length.
+
+    `on_all_weights` as they would be about there, where they were compared on a sample.
+    """
+    rows = [
+        _of_step(step) / noise_variance(step) * (times_held(step) if on_all_weights else 1.0)
+        for step in steps
+        if step.ways and step.norms
+    ]
     return np.sum(rows, axis=0) if rows else np.zeros((len(WAYS_TO_SUM), 2))
+
+
+def times_held(step: ExaminedStep) -> float:
+    """How many times the weights at which its records' gradients are held it has."""
+    numbers = sum(step.sizes)
+    places = RecordGradients.places_of(numbers, step.batch)
+    return 1.0 if places is None else numbers / len(places)
 
 
 def _of_step(step: ExaminedStep) -> Array:

@@ -11,6 +11,7 @@ from deniable.examination.recorded.gradients.ways_to_sum import (
     BY_LOSSES,
     COMMON_FACTORS,
     LARGEST_ENTRY,
+    ROUNDED,
     THRESHOLDS,
     WAYS_TO_SUM,
 )
@@ -75,6 +76,12 @@ _TEXTS = {
         "gradients are clipped by their largest entry in place of their Euclidean norm, which is longer, so that a "
         "record's gradient is longer than the clipping norm: clip the Euclidean norm over all numbers"
     ),
+    **{
+        way: f"the norm that clips has too few digits (half precision): numbers {way.removeprefix('rounded ')} x the "
+        "clipping norm vanish in it, so that gradients are longer than the clipping norm: compute norms in single "
+        "precision"
+        for way in ROUNDED
+    },
 }
 TEXTS_OF_WAYS = tuple(_TEXTS[way] for way in WAYS_TO_SUM)
 

@@ -15,6 +15,7 @@ from torch.utils._pytree import tree_map
 from torch.utils.data import default_collate
 
 from deniable.examination.recorded.gradients.record_shares import RecordGradients
+from deniable.examination.recorded.gradients.rounded_norms import rounded_norms
 from deniable.training.networks.losses import loss_function
 
 LossOfBatch = str | Callable[[Tensor, Tensor], Tensor]
@@ -139,6 +140,7 @@ def recompute_sums(
         for _ in range(2 + len(CLIPPINGS))
     )
     longest, right, losses, single, lengths = 0.0, 0.0, list[Tensor](), list[Tensor](), list[Tensor]()
+    rounded = list[Tensor]()
     held = RecordGradients.places_of(sum(part.numel() for part in clean), len(items))
     with _without_hooks(model) as plain:
         for found, some_losses, right_sum in _gradients(plain, items, record_loss):
@@ -155,12 +157,14 @@ def recompute_sums(
             flat = torch.cat([part.flatten(1) for part in parts], dim=1)
             single.append(flat if held is None else flat[:, held.to(flat.device)])
             lengths.append(norms)
+            rounded.append(rounded_norms(found, hypot(*clip) if isinstance(clip, Sequence) else clip))
     numbers = sum(part.numel() for part in clean) if held is None else len(held)
     values = torch.cat(single) if single else clean[0].new_zeros(0, numbers)
     norms = torch.cat(lengths, dim=1) if lengths else clean[0].new_zeros(len(parameters), 0)
     vectors = tuple(place for place, p in enumerate(parameters) if p.dim() == 1)
     each_loss = torch.cat(losses) if losses else torch.zeros(0)
-    gradients = RecordGradients(values, held, norms.norm(dim=0), norms, vectors, each_loss)
+    fewer_digits = torch.cat(rounded, dim=1) if rounded else None
+    gradients = RecordGradients(values, held, norms.norm(dim=0), norms, vectors, each_loss, fewer_digits)
     loss_sum = float(each_loss.double().sum())
     return BatchSums(clean, whole, dict(zip(CLIPPINGS, others, strict=True)), longest, loss_sum, right, gradients)
 

@@ -60,6 +60,8 @@ class RecordGradients:
     """The parameters of one dimension: biases, and scales of normalisations."""
     losses: Tensor | None = None
     """(records,); None where they are not known."""
+    rounded: Tensor | None = None
+    """(floors, records) norms in fewer digits, see rounded_norms.py; None where they are not known."""
 
     @property
     def usual_norms(self) -> tuple[float, float] | None:

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from deniable.examination.recorded.gradients.class_counts import POWERS, class_of, weights_by_counts
 from deniable.examination.recorded.gradients.record_shares import RecordGradients, RecordShares, fit_shares, shorten
+from deniable.examination.recorded.gradients.rounded_norms import FLOORS
 
 THRESHOLDS = (1.25, 1.5, 2.0, 3.0, 5.0)
 """In clipping norms: gradients up to so long may be left as they are."""
@@ -32,6 +33,8 @@ ADDED_UP = ("added up and clipped", "added up")
 """Gradients that are not cleared between records: each is clipped with those before it, as they are clipped or not."""
 LARGEST_ENTRY = "largest entry"
 """Gradients are clipped by it in place of their Euclidean norm."""
+ROUNDED = tuple(f"rounded below {floor:.2g}" for floor in FLOORS)
+"""Clipped by norms in which numbers below so many clipping norms vanish."""
 WAYS_TO_SUM = (
     *(f"left up to {most:g}" for most in THRESHOLDS),
     "less the mean",
@@ -43,6 +46,7 @@ WAYS_TO_SUM = (
     *BY_LOSSES,
     *ADDED_UP,
     LARGEST_ENTRY,
+    *ROUNDED,
 )
 """Gradients below a threshold are not clipped; the batch's mean is taken away first; they are weighted by how rare
 their class is in the batch, divided by their squared norm, clipped number by number, or, before they are clipped,
@@ -122,6 +126,8 @@ def _factors(
     yield from _by_losses(gradients, factors)
     if torch.allclose(gradients.values.norm(dim=1), gradients.norms, rtol=_WHOLE, atol=0.0):
         yield LARGEST_ENTRY, (clip / gradients.values.abs().amax(1).clamp(min=1e-12)).clamp(max=1.0)
+    if gradients.rounded is not None:
+        yield from zip(ROUNDED, (clip / gradients.rounded.clamp(min=1e-12)).clamp(max=1.0).to(factors), strict=True)
     if len(factors) <= _MOST_ADDED:
         yield from zip(ADDED_UP, _added_up(gradients, clip), strict=True)
 

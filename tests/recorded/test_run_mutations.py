@@ -572,6 +572,21 @@ class SumClipped(Run):
         return {name: s * (5 * CLIP / length).clamp(max=1) for name, s in sums.items()}
 
 
+class MeanClipped(LargerSignal):
+    """The batch's mean gradient is, where it is longer than a norm: never."""
+
+    most = 10 * CLIP
+
+    def total(self) -> Sums:
+        means = {name: g.mean(0) for name, g in self.gradients().items()}
+        length = torch.stack([s.norm() for s in means.values()]).norm()
+        return {name: RATE * RECORDS * s * (self.most / length).clamp(max=1) for name, s in means.items()}
+
+
+class MeanClippedOften(MeanClipped):
+    most = CLIP
+
+
 class CleanMomentum(Run):
     def total(self) -> Sums:
         now = super().total()
@@ -726,6 +741,8 @@ class Decay(Run):
         (BareGradientOfLayer, "gradients of 2.weight are not clipped"),
         (EachLayer, "every layer is clipped on its own to the whole norm"),
         (SumClipped, "summed or mean gradient is clipped"),
+        (MeanClipped, "the batch's mean gradient is applied, not each record's clipped one"),
+        (MeanClippedOften, "summed or mean gradient is clipped"),
         (LeftUpToFive, "gradients of up to 5 x the clipping norm are not clipped"),
         (OneClassBare, "not all of them: some record's share is above"),
         (RareClasses, "weighted by how rare their class is in the batch"),

@@ -20,7 +20,12 @@ from deniable.examination.recorded.checks.move_checks import (
     other_weights_check,
     rates_check,
 )
-from deniable.examination.recorded.checks.noise_along_gradients import across_check, along_check, scales_check
+from deniable.examination.recorded.checks.noise_along_gradients import (
+    across_check,
+    along_check,
+    follows_check,
+    scales_check,
+)
 from deniable.examination.recorded.checks.noise_checks import (
     SCALED,
     NoiseSizes,
@@ -196,6 +201,9 @@ def _mixing_check(record: RunRecord) -> RunCheck:
 def _recomputed_checks(record: RunRecord, claimed: Training, level: float) -> Iterator[RunCheck]:
     """Of the recomputed steps; what follows from a cause that is found is left out."""
     independent, noise = independence_check(record, level), NoiseSizes.of(record, claimed)
+    if noise.ratio > _BARE and (follows := follows_check(record, claimed)) is not None:
+        yield follows
+        return
     numbers = numbers_check(record) if noise.ratio > _BARE else None  # without noise other checks tell more
     alike = independent.outcome != AS_CLAIMED and (numbers is None or numbers.outcome != LESS) and noise.ratio > _BARE
     told = independent.outcome == LESS or centre_check(record) is not None

@@ -13,6 +13,7 @@ from deniable.examination.recorded.gradients.mixed_losses import MixedProducts
 from deniable.examination.recorded.gradients.record_groups import GroupedRecords
 from deniable.examination.recorded.gradients.record_shares import RecordShares
 from deniable.examination.recorded.gradients.summed_families import MultipliedSum
+from deniable.examination.recorded.noise.noise_by_size import NoiseBySize
 from deniable.examination.recorded.noise.number_counts import NumberCounts
 from deniable.examination.recorded.weights.forward_weights import OtherWeightsOfGradients
 from deniable.examination.recorded.weights.initial_weights import InitialFinding
@@ -103,6 +104,8 @@ class ExaminedStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Numbers of the residual that are copies of some at other places, in it or an earlier one."""
     counts: NumberCounts | None = None
     """Of single numbers; None where they were not kept."""
+    by_size: NoiseBySize | None = None
+    """Of the noise where the clipped sum is small and where it is large; None where that was not kept."""
 
     @property
     def clean(self) -> float:

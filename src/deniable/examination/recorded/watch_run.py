@@ -40,6 +40,7 @@ from deniable.examination.recorded.gradients.summed_families import MultipliedSu
 from deniable.examination.recorded.gradients.variance_reduction import VarianceReduction
 from deniable.examination.recorded.gradients.ways_to_sum import RecordProducts, products_of_records
 from deniable.examination.recorded.noise.earlier_noise import EARLIER_STEPS, EarlierNoise
+from deniable.examination.recorded.noise.noise_by_size import noise_by_size
 from deniable.examination.recorded.noise.number_counts import are_centred, count_numbers
 from deniable.examination.recorded.recording import Recording, RunEnd, RunStart, StepTaken
 from deniable.examination.recorded.run_record import (
@@ -277,6 +278,8 @@ class RunWatcher:
         others = self._others.sums(self.model, self._loss, clips, self._places, len(batch))
         every = self._others.mean(others)
         loss, accuracy = mean_figures(sums, len(batch))
+        applied = [looked_at(g, at) * divisor for g, at in zip(gradients, self._places, strict=True)]
+        clean = [part.flatten() for part in sums.clean]
         residual = self._residual(gradients, divisor, sums)
         data_loss, data_accuracy = self._others.figures(others)
         self._other_weights.look(self.model, items)
@@ -296,11 +299,8 @@ class RunWatcher:
             mixed=self._mixed.compare(self.model, items, self._places, sums, sums.gradients.held(residual)),
             earlier_noise=self._earlier.along_sum(residual),
             shifted=self._earlier.shifts.compare(residual),
-            counts=count_numbers(
-                [looked_at(g, at) * divisor for g, at in zip(gradients, self._places, strict=True)],
-                [part.flatten() for part in sums.clean],
-                are_centred(gradients),
-            ),
+            counts=count_numbers(applied, clean, are_centred(gradients)),
+            by_size=noise_by_size(applied, clean),
             **inner_products(
                 self._parameters,
                 gradients,

@@ -204,21 +204,47 @@ def _cut_in_part(units: list[Array], about: str) -> Iterator[Candidate]:
 
 
 def _sum_clipped(record: RunRecord, units: list[Array]) -> Iterator[Candidate]:
-    """Applied = the sum without clipping, or its mean, shortened to one length in all steps, which is fitted."""
-    text = "the batch's summed or mean gradient is clipped, not each record's: clip every record's gradient"
+    """Applied = the sum without clipping, or its mean, where that is longer shortened to one length, which is fitted.
+
+    Shorter gradients of any kind are like it.
+    """
     lengths = np.sqrt([max(_whole_length(step, record.weights), 1e-300) for step in record.steps])
     sizes = np.array([max(1, step.batch) for step in record.steps])
-    applied = np.array([1.0, 1.0, 0.0])  # of residual, clean and cut
-    for times, of_mean in ((1.0, 1.0), (1.0, 1 / sizes), (sizes, 1 / sizes)):
-        shares = times / lengths  # of the whole sum, for a length of one
-        along = sum(f * float(applied @ u[:3, :3] @ _WHOLE) for u, f in zip(units, shares, strict=True))
-        squares = sum(f**2 * float(_WHOLE @ u[:3, :3] @ _WHOLE) for u, f in zip(units, shares, strict=True))
-        factors = np.minimum(times * of_mean, shares * max(along, 0.0) / max(squares, 1e-300))
-        left = [applied - factor * _WHOLE for factor in factors]
-        distance = sum(float(one @ u[:3, :3] @ one) for one, u in zip(left, units, strict=True))
-        yield Candidate(distance + FITTED, LESS, text, margin=BETTER)  # shorter gradients of any kind are like it
+    divisors = np.array([record.divisors[step.number] for step in record.steps])
+    for times, most in ((1.0, 1.0), (1.0, 1 / sizes), (sizes, 1.0), (1.0, divisors / sizes)):
+        factors = _fit_length(units, times / lengths, np.broadcast_to(most, lengths.shape))
+        fitted = 3 * FITTED  # the length, and which steps it shortens
+        yield Candidate(_distance_of_whole(units, factors) + fitted, LESS, _CLIPPED_AS_ONE, margin=BETTER)
+    yield Candidate(_distance_of_whole(units, divisors / sizes), LESS, _MEAN_AS_IT_IS, margin=BETTER)
 
 
+_CLIPPED_AS_ONE = "the batch's summed or mean gradient is clipped, not each record's: clip every record's gradient"
+_MEAN_AS_IT_IS = (
+    "the batch's mean gradient is applied, not each record's clipped one (where a mean is clipped, as a whole, it was "
+    "mostly shorter): clip every record's gradient"
+)
+
+
+def _fit_length(units: list[Array], shares: Array, most: Array) -> Array:
+    """Factors of the whole sum in each step: shares times one length, fitted to those steps that it shortens."""
+    shortened = np.ones(len(units), dtype=bool)
+    along = np.array([float(_APPLIED @ u[:3, :3] @ _WHOLE) for u in units])
+    squares = np.array([float(_WHOLE @ u[:3, :3] @ _WHOLE) for u in units])
+    for _ in range(_FITS):
+        some = shares * shortened
+        factors = np.minimum(most, shares * max(float(some @ along), 0.0) / max(float(some**2 @ squares), 1e-300))
+        shortened = factors < most
+    return np.asarray(factors)
+
+
+def _distance_of_whole(units: list[Array], factors: Array) -> float:
+    left = [_APPLIED - factor * _WHOLE for factor in factors]
+    return float(sum(one @ u[:3, :3] @ one for one, u in zip(left, units, strict=True)))
+
+
+_FITS = 5
+_APPLIED = np.array([1.0, 1.0, 0.0])
+"""Of residual, clean and cut."""
 _WHOLE = np.array([0.0, 1.0, 1.0])
 """The sum without clipping, of residual, clean and cut."""
 
@@ -389,11 +415,13 @@ def _of_shares(record: RunRecord, units: list[Array], shares: LargestShare, leve
 def _scaled_check(record: RunRecord, claimed: Training, factors: Array, p_value: float) -> RunCheck:
     """The clipped sum times a factor: of the batch's own size, or another one."""
     sizes = np.array([max(1, step.batch) for step in record.steps])
-    varies, by_size = (one.std() / max(abs(one.mean()), 1e-300) for one in (factors, factors * sizes))
-    if len(sizes) > 1 and np.ptp(sizes) and by_size < min(1.0, 0.5 * varies):  # of a factor of zero both are large
-        return own_size_check(p_value)
     factor, sizes_of_noise = float(factors.mean()), NoiseSizes.of(record, claimed)
     noise, signal = sizes_of_noise.ratio, sizes_of_noise.signal
+    (varies, by_size), (noise_varies, noise_by_size) = (
+        (_spread(one), _spread(one * sizes)) for one in (factors, sizes_of_noise.ratios)
+    )
+    if len(sizes) > 1 and np.ptp(sizes) and by_size < min(1.0, 0.5 * varies) and noise_by_size < noise_varies:
+        return own_size_check(p_value)
     seen = f"the sum is {factor:.3g} x the clipped one"
     surely = signal is None or signal.exceeds(noise)
     if signal is not None and signal.is_scaled(noise):
@@ -410,6 +438,11 @@ def _scaled_check(record: RunRecord, claimed: Training, factors: Array, p_value:
     seen += ": another loss, other records or weights of records are in it"
     seen += f"{_SHORTER if factor < 1 else ''}; name the loss that is trained on"
     return RunCheck(name=_NAME, outcome=UNKNOWN, observed=seen, expected=_EXPECTED, p_value=p_value)
+
+
+def _spread(values: Array) -> float:
+    """Relative to the mean; of values of mean zero it is large."""
+    return float(values.std() / max(abs(float(values.mean())), 1e-300))
 
 
 def _tell_lying_along(record: RunRecord) -> str:

@@ -61,6 +61,32 @@ _NONE = 0.02
 """Of the claimed standard deviation: less is none."""
 
 
+def follows_check(record: RunRecord, claimed: Training) -> RunCheck | None:
+    """None where numbers that are small in the clipped sum have as much noise as claimed, or as others.
+
+    Another gradient only makes the residual longer there, and scaling after the noise leaves it as long as elsewhere.
+    """
+    both = zip(record.steps, step_sigmas(record, claimed), strict=True)
+    kept = [(step.by_size, sigma) for step, sigma in both if step.by_size is not None and sigma > 0]
+    rows = [np.array([s.small_noise, s.large_noise, s.small, s.large]) / sigma**2 for s, sigma in kept]
+    if not rows:
+        return None
+    small_noise, large_noise, small, large = np.sqrt(np.mean(rows, axis=0))
+    told = small < _SMALL * large and small_noise < _LITTLE * large_noise and small_noise < _LITTLE
+    if not told or np.log(small_noise / large_noise) > _FOLLOWS * np.log(small / large):
+        return None
+    seen = (
+        f"the noise follows the gradient number by number: it has {small_noise:.2g} x the claimed standard deviation "
+        f"where the clipped sum is small, and {large_noise:.2g} x where it is large, so that it shows what it should "
+        "hide: add noise of the same size to every number"
+    )
+    return RunCheck(name="noise along gradients", outcome=LESS, observed=seen, expected="the same in every number")
+
+
+_SMALL, _LITTLE, _FOLLOWS = 0.3, 0.5, 0.4
+"""Numbers that are small beside others, noise that is, and the power of the former that the latter is at least."""
+
+
 def scales_check(record: RunRecord, claimed: Training) -> RunCheck | None:
     """None where applied numbers are not the smaller, the larger the records' own gradients are in them."""
     if record.along_records is None or record.along_records > _DIVIDED:

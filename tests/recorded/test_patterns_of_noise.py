@@ -5,11 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+import msgspec
 import pytest
 import torch
 from torch import Tensor, nn
 
-from tests.recorded.test_run_mutations import Run, Sums
+from deniable.examination.recorded.checks.noise_along_gradients import follows_check
+from deniable.examination.recorded.noise.noise_by_size import NoiseBySize
+from deniable.examination.recorded.run_record import RunRecord
+from deniable.mechanisms import Adjacency, Training
+from tests.recorded.test_run_mutations import CLIP, RATE, STEPS, Run, Sums
+from tests.recorded.test_watched_runs import train
+
+CLAIM = Training(1.0, RATE, STEPS, Adjacency.ADD_REMOVE)
 
 
 class Wide(Run):
@@ -77,6 +85,22 @@ class BestOfTen(Wide):
         return max(several, key=lambda one: sum(float((one[name] * g).sum()) for name, g in self.clean.items()))
 
 
+class FollowsTheGradient(Wide):
+    """As large as the clipped sum's own number is."""
+
+    def noise(self) -> Sums:
+        spread = torch.cat([g.flatten() for g in self.clean.values()]).square().mean().sqrt()
+        return {name: n * self.clean[name].abs() / spread for name, n in super().noise().items()}
+
+
+class ShrunkNumbers(Wide):
+    """The smaller a number of the noisy gradient, the more it is shrunk, which is as safe."""
+
+    def change(self, noisy: Sums) -> Sums:
+        spread = torch.cat([g.flatten() for g in noisy.values()]).square().mean()
+        return {name: g * g.square() / (g.square() + spread) for name, g in noisy.items()}
+
+
 class AddedAfterwards(Wide):
     """The gradient of another loss, of the batch's mean answer, as it is."""
 
@@ -84,6 +108,20 @@ class AddedAfterwards(Wide):
         mean = self.model(self.x).softmax(1).mean(0)
         found = torch.autograd.grad((mean * mean.log()).sum(), list(self.model.parameters()))
         return {name: g + 3 * more for (name, g), more in zip(noisy.items(), found, strict=True)}
+
+
+def follows(record: RunRecord, by_size: NoiseBySize) -> bool:
+    steps = tuple(msgspec.structs.replace(step, by_size=by_size) for step in record.steps)
+    return follows_check(msgspec.structs.replace(record, steps=steps), CLAIM) is not None
+
+
+def test_small_numbers_have_too_little_noise_where_chance_is_not_the_cause() -> None:
+    """Not of few numbers, nor of noise that is everywhere as small, nor where large numbers have another gradient."""
+    record, one = train().record(), CLIP**2
+    assert follows(record, NoiseBySize(0.01 * one, one, 0.01, 1.0, 100))
+    assert not follows(record, NoiseBySize(0.16 * one, one, 0.01, 1.0, 1))
+    assert not follows(record, NoiseBySize(0.01 * one, 0.01 * one, 0.01, 1.0, 100))
+    assert not follows(record, NoiseBySize(one, 100 * one, 0.01, 1.0, 100))
 
 
 @pytest.mark.parametrize(
@@ -102,6 +140,8 @@ class AddedAfterwards(Wide):
             "violated",
             "or the noise is chosen by the gradient, along which it has 1.[4-6] standard deviations",
         ),
+        (FollowsTheGradient, "violated", "the noise follows the gradient number by number"),
+        (ShrunkNumbers, "other recipe", "both are scaled after the noise, which is as safe"),
         (AddedAfterwards, "violated", "that is not all: another gradient is added"),
         (Wide, "consistent", "Nothing speaks against"),
     ],

@@ -201,10 +201,9 @@ def _mixing_check(record: RunRecord) -> RunCheck:
 def _recomputed_checks(record: RunRecord, claimed: Training, level: float) -> Iterator[RunCheck]:
     """Of the recomputed steps; what follows from a cause that is found is left out."""
     independent, noise = independence_check(record, level), NoiseSizes.of(record, claimed)
-    if noise.ratio > _BARE and (follows := follows_check(record, claimed)) is not None:
-        yield follows
-        return
-    numbers = numbers_check(record) if noise.ratio > _BARE else None  # without noise other checks tell more
+    numbers = None  # without noise other checks tell more
+    if noise.ratio > _BARE:
+        numbers = follows_check(record, claimed) or numbers_check(record)
     alike = independent.outcome != AS_CLAIMED and (numbers is None or numbers.outcome != LESS) and noise.ratio > _BARE
     told = independent.outcome == LESS or centre_check(record) is not None
     if alike and (added := accumulation_check(record, claimed, noise_is_told=told)) is not None:

@@ -331,7 +331,6 @@ class RunWatcher:
             self._buffers.explain(changed, used, [self._used.data[i] for i in drawn], self._loss, sums)
         self._before = self._before.then(number, gradients, self._places, divisor, sums=sums, every=every)
         self._examined, self._next = self._examined + 1, number + 1 + number // EARLIER_STEPS  # then rarer
-        applied = [looked_at(g, at) * divisor for g, at in zip(gradients, self._places, strict=True)]
         return batch, found, self._earlier.cosine(known_factors(found), applied, sums.clean, sums.whole)
 
     def _sums(self, batch: Sequence[int]) -> BatchSums:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammainc
+from scipy.special import fdtr, gammainc
 
 from deniable.examination.diagnostics.p_values import any_of
 from deniable.examination.recorded.checks.outcomes import AS_CLAIMED, LESS, UNKNOWN
@@ -65,15 +65,20 @@ def follows_check(record: RunRecord, claimed: Training) -> RunCheck | None:
     """None where numbers that are small in the clipped sum have as much noise as claimed, or as others.
 
     Another gradient only makes the residual longer there, and scaling after the noise leaves it as long as elsewhere.
+    Chance alone brings either once in 10^9 runs.
     """
     both = zip(record.steps, step_sigmas(record, claimed), strict=True)
     kept = [(step.by_size, sigma) for step, sigma in both if step.by_size is not None and sigma > 0]
-    rows = [np.array([s.small_noise, s.large_noise, s.small, s.large]) / sigma**2 for s, sigma in kept]
-    if not rows:
+    numbers = sum(s.numbers for s, _ in kept)
+    rows = [np.array([s.small_noise, s.large_noise, s.small, s.large]) * s.numbers / sigma**2 for s, sigma in kept]
+    if not numbers:
         return None
-    small_noise, large_noise, small, large = np.sqrt(np.mean(rows, axis=0))
+    small_noise, large_noise, small, large = np.sqrt(np.sum(rows, axis=0) / numbers)
+    as_claimed, as_others = gammainc(numbers / 2, numbers * small_noise**2 / 2), (small_noise / large_noise) ** 2
+    if max(as_claimed, fdtr(numbers, numbers, as_others)) > _CHANCE:
+        return None
     told = small < _SMALL * large and small_noise < _LITTLE * large_noise and small_noise < _LITTLE
-    if not told or np.log(small_noise / large_noise) > _FOLLOWS * np.log(small / large):
+    if not told or np.log(max(small_noise, 1e-12) / large_noise) > _FOLLOWS * np.log(max(small, 1e-12) / large):
         return None
     seen = (
         f"the noise follows the gradient number by number: it has {small_noise:.2g} x the claimed standard deviation "
@@ -83,6 +88,7 @@ def follows_check(record: RunRecord, claimed: Training) -> RunCheck | None:
     return RunCheck(name="noise along gradients", outcome=LESS, observed=seen, expected="the same in every number")
 
 
+_CHANCE = 1e-9
 _SMALL, _LITTLE, _FOLLOWS = 0.3, 0.5, 0.4
 """Numbers that are small beside others, noise that is, and the power of the former that the latter is at least."""
 

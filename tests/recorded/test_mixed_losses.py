@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -14,7 +16,7 @@ from deniable.examination.recorded import judge_run
 from deniable.examination.recorded.checks.excess_noise import mixed_p_value, unlike_noise
 from deniable.examination.recorded.run_record import RunRecord
 from deniable.mechanisms import Adjacency, Training
-from tests.recorded.test_run_mutations import CLIP, RATE, RECORDS, STEPS
+from tests.recorded.test_run_mutations import CLIP, RATE, RECORDS, STEPS, Run, Sums
 
 CLAIM = Training(1.0, RATE, STEPS, Adjacency.ADD_REMOVE)
 
@@ -99,3 +101,55 @@ def test_losses_of_single_pairs_stay_right(noise: float, verdict: str) -> None:
 def test_noise_looks_like_noise() -> None:
     """Of right runs with more noise one in 200 or so is called unlike it."""
     assert unlike_noise(train("own", 1.2, seed=1)) == ""
+
+
+class OfBatch(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x - 0.8 * x.mean(0)
+
+
+class MixedInside(nn.Sequential):
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x - 0.8 * x.mean(0))
+
+
+class MixingLayer(Run):
+    """A layer of somebody's own normalises by the batch; each record's gradient is taken beside the others."""
+
+    def network(self) -> nn.Module:
+        return nn.Sequential(nn.Linear(8, 24), OfBatch(), nn.Tanh(), nn.Linear(24, 3))
+
+    def gradients(self) -> Sums:
+        weights = {name: p.detach() for name, p in self.trained().items()}
+
+        def loss(at: Sums, number: int) -> Tensor:
+            return cross_entropy(functional_call(self.model, at, (self.x,)), self.y, reduction="none")[number]
+
+        each = [grad(loss)(weights, number) for number in range(len(self.x))]
+        return {name: torch.stack([g[name] for g in each]) for name in weights}
+
+
+class MixingModel(MixingLayer):
+    def network(self) -> nn.Module:
+        return MixedInside(nn.Linear(8, 24), nn.Tanh(), nn.Linear(24, 3))
+
+
+class RecordsAlone(MixingLayer):
+    """The same layer, given one record at a time."""
+
+    def gradients(self) -> Sums:
+        return Run.gradients(self)
+
+
+@pytest.mark.parametrize(
+    ("mutation", "verdict", "words"),
+    [
+        (MixingLayer, "violated", "the layer 1 (OfBatch) mixes the records of a batch"),
+        (MixingModel, "violated", "the model's forward pass (MixedInside) mixes the records of a batch"),
+        (RecordsAlone, "consistent", "not examined"),
+    ],
+)
+def test_what_mixes_records_is_named(mutation: Callable[[], Run], verdict: str, words: str) -> None:
+    found = mutation().train()
+    assert found.verdict == verdict, found.verdict_text
+    assert words in found.verdict_text

@@ -92,6 +92,7 @@ class RunEnd(msgspec.Struct, frozen=True, kw_only=True, tag="end"):
     pulled: tuple[int, ...] = ()
     grouped: GroupedRecords | None = None
     variance_reduction: int | None = None
+    mixing_layer: str = ""
     elsewhere: OtherWeightsOfGradients | None = None
     along_records: float | None = None
 
@@ -185,6 +186,7 @@ class Recording:
             other_moves=None if self.end is None else self.end.other_moves,
             grouped=None if self.end is None else self.end.grouped,
             variance_reduction=None if self.end is None else self.end.variance_reduction,
+            mixing_layer="" if self.end is None else self.end.mixing_layer,
             along_records=None if self.end is None else self.end.along_records,
             elsewhere=None if self.end is None else self.end.elsewhere,
         )

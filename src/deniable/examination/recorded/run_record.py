@@ -254,6 +254,8 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Steps after which weights go back to earlier ones by a fixed share, at regular times."""
     written: WrittenRecords | None = None
     """Of records whose numbers are in the weights; None where none are seen."""
+    mixing_layer: str = ""
+    """What mixes the records of a batch, as its outputs show, where the loss is not what does; empty without it."""
     other_moves: OtherMoves | None = None
     """Of weights that the watched optimizer does not hold; None where they stay."""
 

@@ -435,6 +435,7 @@ class RunWatcher:
                 chosen=self._chosen.found(),
                 grouped=self._groups.found(),
                 variance_reduction=self._steps_with_reduced_variance(),
+                mixing_layer=self._mixed.layer,
                 compared_records=self._others.compared_records,
                 weights_from_counts=self._loss.batch_loss is None and weighs_by_counts(self._loss.loss, self._counts),
                 other_moves=self._other_weights.found(),

@@ -126,7 +126,7 @@ def _without_candidates(record: RunRecord, p_value: float, level: float, grams: 
     outcome: Outcome = AS_CLAIMED
     seen = "the same"
     if mixed_p_value(record) < level:
-        outcome, seen = LESS, _MIXED
+        outcome, seen = LESS, _MIXED_BY.format(record.mixing_layer) if record.mixing_layer else _MIXED
     elif p_value >= level and _have_no_gradient(record.steps):
         outcome, seen = UNKNOWN, _NOT_ALONE
     elif p_value < level and not is_rounding(grams):
@@ -141,7 +141,11 @@ _MIXED = (
     "of the batch for negatives), and its gradient is applied, so that one record is in the gradients of others and "
     "clipping bounds nobody's influence: train on a loss that every record has by itself"
 )
-
+_MIXED_BY = (
+    "{} mixes the records of a batch (what it makes of a record is another in a batch than alone), so that one record "
+    "is in the gradients of others and clipping bounds nobody's influence: use what treats every record by itself, "
+    "such as nn.GroupNorm or nn.LayerNorm"
+)
 _REDUCED = (
     "a gradient of all records at earlier weights, less that of the batch there, is added (variance reduction), which "
     "is neither clipped nor hidden by the claimed noise: use the drawn records alone"

@@ -13,7 +13,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from deniable.examination.recorded.gradients.batch_gradients import BatchSums, Places, RecordLoss, loss_of_batch
+from deniable.examination.recorded.gradients.batch_gradients import (
+    BatchSums,
+    Places,
+    RecordLoss,
+    loss_of_batch,
+    run_forward,
+)
 from deniable.examination.recorded.gradients.record_shares import shorten
 
 MixedProducts = tuple[float, float, float]
@@ -30,6 +36,8 @@ class MixedLosses:
     def __init__(self, loss: RecordLoss) -> None:
         self._loss = loss
         self._mixes, self._looks = False, 0
+        self.layer = ""
+        """The module that mixes them, if the loss does not; empty for none that is seen."""
 
     def compare(
         self, model: nn.Module, items: Sequence[Any], places: Places, sums: BatchSums, residual: Tensor
@@ -39,7 +47,8 @@ class MixedLosses:
         often = self._looks <= _LOOKS or not self._looks & (self._looks - 1)
         if len(items) < 2 or not (self._mixes or often):
             return None
-        self._mixes = self._mixes or self._differs(model, items, sums)
+        if not self._mixes and self._differs(model, items, sums):
+            self._mixes, self.layer = True, mixing_layer(model, items[:_ASKED], self._loss)
         found = loss_of_batch(model, items, self._loss, places) if self._mixes else None
         if found is None:
             return None
@@ -55,6 +64,31 @@ class MixedLosses:
         losses, value = sums.gradients.losses[:_ASKED].double(), found[0]
         near = _SAME * (float(losses.abs().mean()) + abs(value) / len(losses)) + 1e-6
         return abs(value - float(losses.sum())) > near * len(losses) and abs(value - float(losses.mean())) > near
+
+
+def mixing_layer(model: nn.Module, items: Sequence[Any], loss: RecordLoss) -> str:
+    """The first module whose output for a record is another in a batch than alone, and its input is not, in words."""
+    kinds = {name: type(module).__name__ for name, module in getattr(model, "_module", model).named_modules()}
+    whole, alone = dict[str, Tensor](), [dict[str, Tensor]() for _ in items]
+    with torch.no_grad():
+        if not run_forward(model, items, loss, whole, inputs_of=kinds):
+            return ""
+        for item, seen in zip(items, alone, strict=True):
+            run_forward(model, [item], loss, seen, inputs_of=kinds)
+    other = [place for place, values in whole.items() if _differ(values, [seen.get(place) for seen in alone])]
+    for name in other:  # in the order in which they are done: parts before what holds them
+        if name in kinds and f"input of {name}" not in other:
+            return f"the layer {name} ({kinds[name]})" if name else f"the model's forward pass ({kinds[name]})"
+    return ""
+
+
+def _differ(values: Tensor, alone: Sequence[Tensor | None]) -> bool:
+    """Whether (records, ...) of a batch are not those of the records alone, of the same shape."""
+    own = [one for one in alone if one is not None and one.shape == (1, *values.shape[1:])]
+    if values.dim() < 1 or not len(own) == len(alone) == len(values):
+        return False
+    together = torch.cat(own)
+    return float((together - values).norm()) > _SAME * float(values.norm() + together.norm())
 
 
 def _across(values: Tensor, whole: Tensor) -> Tensor:

@@ -101,8 +101,8 @@ CASES = (
     Case("CNN, 57,000 weights", cnn, (28, 28), 10, 4.5, 5.0),
     Case("Adult 104-6-6-2", partial(dense, 104, 6, 6, 2), (104,), 2, 20.0, 20.0),
     Case("dense 104-32-2", partial(dense, 104, 32, 2), (104,), 2, 20.0, 20.0),
-    Case("446-128-30 of numbers", partial(dense, 446, 128, 30), (446,), 30, 5.0, 10.0),
-    Case("446-128-30 of bits, as Location", partial(dense, 446, 128, 30), (446,), 30, 8.0, 15.0, set_bits=0.12),
+    Case("446-128-30 of numbers", partial(dense, 446, 128, 30), (446,), 30, 5.0, 8.0),
+    Case("446-128-30 of bits, as Location", partial(dense, 446, 128, 30), (446,), 30, 7.5, 11.0, set_bits=0.12),
 )
 
 

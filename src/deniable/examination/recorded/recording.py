@@ -97,6 +97,15 @@ class RunEnd(msgspec.Struct, frozen=True, kw_only=True, tag="end"):
     along_records: float | None = None
 
 
+_NOT_ENDED = RunEnd(
+    draws=(),
+    final_move=None,
+    final_along_gradient=None,
+    not_recomputed="no step was recomputed before the recording ends",
+    seconds=nan,
+    watcher_seconds=nan,
+)
+"""What is known of a run whose recording was cut; its times are those of the last step."""
 _LINES = msgspec.json.Decoder(RunStart | StepTaken | RunEnd)
 
 
@@ -129,7 +138,7 @@ class Recording:
 
     def record(self) -> RunRecord:
         """All that is known of the run."""
-        last = self.end or self.steps[-1]
+        end, last = self.end or _NOT_ENDED, self.end or self.steps[-1]
         examined = [step for step in self.steps if step.examined is not None]
         return RunRecord(
             records=self.start.records,
@@ -143,12 +152,12 @@ class Recording:
             moves=tuple(step.move_before for step in self.steps if step.move_before is not None),
             steps=tuple(step.examined for step in examined if step.examined is not None),
             cosines=tuple(step.cosine for step in examined if step.cosine is not None),
-            draws=self.end.draws if self.end else (),
-            overlaps=self.end.overlaps if self.end else (0.0, 0.0, 0),
-            batches_again=self.end.batches_again if self.end else 0,
-            final_move=self.end.final_move if self.end else None,
-            final_along_gradient=self.end.final_along_gradient if self.end else None,
-            not_recomputed=self.end.not_recomputed if self.end else "no step was recomputed before the recording ends",
+            draws=end.draws,
+            overlaps=end.overlaps,
+            batches_again=end.batches_again,
+            final_move=end.final_move,
+            final_along_gradient=end.final_along_gradient,
+            not_recomputed=end.not_recomputed,
             seconds=last.seconds,
             watcher_seconds=last.watcher_seconds,
             ended=self.end is not None,
@@ -158,37 +167,35 @@ class Recording:
             rates=tuple(nan if step.rate is None else step.rate for step in self.steps),
             set_back=tuple(at - 1 for at, step in enumerate(self.steps) if step.set_back),
             odd_sizes=tuple(
-                size
-                for size in (*(step.odd_size for step in self.steps), self.end.final_odd_size if self.end else None)
-                if size is not None
+                size for size in (*(step.odd_size for step in self.steps), end.final_odd_size) if size is not None
             ),
             odd_moves=tuple(step.odd_before for step in self.steps if step.odd_before is not None),
-            final_is_average=self.end is not None and self.end.final_is_average,
-            final_holds_clean=self.end is not None and self.end.final_holds_clean,
-            final_step=None if self.end is None else self.end.final_step,
-            absent=() if self.end is None else self.end.absent,
-            compared_records=0 if self.end is None else self.end.compared_records,
-            multiplied=() if self.end is None else self.end.multiplied,
-            multiplied_apart=() if self.end is None else self.end.multiplied_apart,
-            chosen=() if self.end is None else self.end.chosen,
-            moved=() if self.end is None else self.end.moved,
-            final_moved=() if self.end is None else self.end.final_moved,
-            final_made_of="" if self.end is None else self.end.final_made_of,
-            buffers=() if self.end is None else self.end.buffers,
-            buffers_left_out=0 if self.end is None else self.end.buffers_left_out,
-            second_moment=None if self.end is None else self.end.second_moment,
+            final_is_average=end.final_is_average,
+            final_holds_clean=end.final_holds_clean,
+            final_step=end.final_step,
+            absent=end.absent,
+            compared_records=end.compared_records,
+            multiplied=end.multiplied,
+            multiplied_apart=end.multiplied_apart,
+            chosen=end.chosen,
+            moved=end.moved,
+            final_moved=end.final_moved,
+            final_made_of=end.final_made_of,
+            buffers=end.buffers,
+            buffers_left_out=end.buffers_left_out,
+            second_moment=end.second_moment,
             initial=self.start.initial,
             initial_is_public=self.start.initial_is_public,
-            weights_from_counts=self.end is not None and self.end.weights_from_counts,
-            scheduled=self.end is not None and self.end.scheduled,
-            pulled=() if self.end is None else self.end.pulled,
-            written=None if self.end is None else self.end.written,
-            other_moves=None if self.end is None else self.end.other_moves,
-            grouped=None if self.end is None else self.end.grouped,
-            variance_reduction=None if self.end is None else self.end.variance_reduction,
-            mixing_layer="" if self.end is None else self.end.mixing_layer,
-            along_records=None if self.end is None else self.end.along_records,
-            elsewhere=None if self.end is None else self.end.elsewhere,
+            weights_from_counts=end.weights_from_counts,
+            scheduled=end.scheduled,
+            pulled=end.pulled,
+            written=end.written,
+            other_moves=end.other_moves,
+            grouped=end.grouped,
+            variance_reduction=end.variance_reduction,
+            mixing_layer=end.mixing_layer,
+            along_records=end.along_records,
+            elsewhere=end.elsewhere,
         )
 
     def _write(self, line: RunStart | StepTaken | RunEnd) -> None:

@@ -58,7 +58,7 @@ from deniable.examination.recorded.weights.other_weights import OtherWeights
 from deniable.examination.recorded.weights.pulled_weights import PulledWeights
 from deniable.examination.recorded.weights.second_moments import SecondMoments
 from deniable.examination.recorded.weights.watched_buffers import WatchedBuffers
-from deniable.examination.recorded.weights.weight_moves import WatchedWeights
+from deniable.examination.recorded.weights.weight_moves import WatchedWeights, cosine
 from deniable.examination.recorded.weights.written_records import RecordsInWeights
 
 NEW_WATCHERS: ContextVar[list[RunWatcher] | None] = ContextVar("NEW_WATCHERS", default=None)
@@ -217,8 +217,8 @@ class RunWatcher:
         self._other_weights.before_step()
         self._forward.start_step()
         self._weights.before_step(gradients)
-        odd = self._odd_move(moved)
         unexplained = self._unexplained(moved)
+        odd = self._odd_move(unexplained)
         self._written.look(unexplained)
         self._pulled.look(len(self._recording.steps), self._weights.start, unexplained)
         divisor = self._optimizer.divisor
@@ -243,7 +243,7 @@ class RunWatcher:
                 repeated=len(set(batch)) < len(batch),
                 rate=float(self._optimizer.inner.param_groups[0]["lr"]),
                 odd_before=odd,
-                odd_size=self._odd_size() if len(self._weights.departures) > moved else None,
+                odd_size=self._odd_size(unexplained),
                 set_back=len(self._weights.departures) > moved and self._weights.set_back,
                 move_before=self._weights.departures[-1] if len(self._weights.departures) > moved else None,
                 examined=found,
@@ -375,25 +375,22 @@ class RunWatcher:
         moves = self._weights.departures
         return self._weights.off if len(moves) > compared and moves[-1] > UNEXPLAINED_MOVE else None
 
-    def _odd_move(self, compared: int) -> tuple[float, ...] | None:
-        """Of the move before, if it is not explained and its step was examined: what it is made of."""
-        moves, off = self._weights.departures, self._weights.off
-        if len(moves) == compared or moves[-1] <= UNEXPLAINED_MOVE or off is None or self._weights.set_back:
+    def _odd_move(self, off: Tensor | None) -> tuple[float, ...] | None:
+        """Of what is not explained of the move before, if its step was examined: what it is made of."""
+        if off is None or self._weights.set_back:
             return None
         moved = self._weights.moved_places(off)
         self._moved.update(self._weights.moved_parameters(off))
         sums = self._before.watched_sums(len(self._recording.steps), self._weights)
-        cosines = [_cosine(off[moved], one[moved]) for one in sums]
-        if sums and abs(_cosine(off[moved], (sums[0] + sums[1])[moved])) >= abs(cosines[0]):
+        cosines = [cosine(off[moved], one[moved]) for one in sums]
+        if sums and abs(cosine(off[moved], (sums[0] + sums[1])[moved])) >= abs(cosines[0]):
             cosines[0] = 0.0  # the whole move is taken back, or done again: noise and all
         return tuple(cosines) or None
 
-    def _odd_size(self) -> float | None:
-        """Of the move before, what the optimizer does not explain, as noise on the sum would have made it."""
-        if self._weights.off is None or self._weights.departures[-1] <= UNEXPLAINED_MOVE:
-            return None
+    def _odd_size(self, off: Tensor | None) -> float | None:
+        """Of what is not explained of a move: the noise on the sum that would have made it."""
         scale = self._optimizer.move_of_noise
-        return None if scale is None else shorten(float(self._weights.off.square().mean().sqrt()) / scale)
+        return None if off is None or scale is None else shorten(float(off.square().mean().sqrt()) / scale)
 
     def record(self) -> RunRecord:
         """End the watch: all that is known of the run, with the weights as they are now for the final ones."""
@@ -419,7 +416,7 @@ class RunWatcher:
                 overlaps=self._draws.overlaps,
                 batches_again=self._draws.again,
                 final_move=departure,
-                final_odd_size=self._odd_size() if odd else None,
+                final_odd_size=self._odd_size(off if odd else None),
                 final_along_gradient=along,
                 not_recomputed=self._refusal,
                 final_is_average=average,
@@ -491,7 +488,3 @@ def _share(budget: float | str) -> float:
 def _length(gradients: Sequence[Tensor]) -> float:
     """Squared, of all numbers."""
     return float(torch.stack([norm.double() for norm in torch._foreach_norm(list(gradients))]).square().sum())
-
-
-def _cosine(one: Tensor, other: Tensor) -> float:
-    return float(one @ other / (one.norm() * other.norm()).clamp(min=1e-30))

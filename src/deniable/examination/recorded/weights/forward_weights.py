@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from deniable.examination.recorded.gradients.record_shares import shorten
-from deniable.examination.recorded.weights.weight_moves import WatchedWeights
+from deniable.examination.recorded.weights.weight_moves import WatchedWeights, cosine
 
 OtherWeightsOfGradients = tuple[int, float]
 """In how many steps the last forward pass with gradients has other weights, and the median cosine of the departure with
@@ -55,7 +55,7 @@ class ForwardWeights:
             return
         now = self._now()
         off, length = noted - now, float(now.norm())
-        if len(off) != len(now) or float(off.norm()) <= _DEPARTS * length or abs(_cosine(off, now)) > _PARALLEL:
+        if len(off) != len(now) or float(off.norm()) <= _DEPARTS * length or abs(cosine(off, now)) > _PARALLEL:
             return
         self._steps += 1
         self._off = off.double() if self._departs else None
@@ -64,14 +64,10 @@ class ForwardWeights:
     def compare(self, sums: Sequence[Sequence[Tensor]]) -> None:
         """With the batch's own sums of gradients, clipped and not, over all weights."""
         if self._off is not None:
-            self._cosines.append(max(abs(_cosine(self._off, self._weights.take(one))) for one in sums))
+            self._cosines.append(max(abs(cosine(self._off, self._weights.take(one))) for one in sums))
 
     def found(self) -> OtherWeightsOfGradients | None:
         """None where gradients are taken at the weights that are moved."""
         if not self._steps:
             return None
         return self._steps, shorten(float(np.median(self._cosines))) if self._cosines else 0.0
-
-
-def _cosine(one: Tensor, other: Tensor) -> float:
-    return float(one @ other.to(one) / (one.norm() * other.norm()).clamp(min=1e-30))

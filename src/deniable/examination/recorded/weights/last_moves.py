@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from deniable.examination.recorded.gradients.batch_gradients import RecordLoss, recompute_sums, run_forward
 from deniable.examination.recorded.gradients.class_counts import class_counts
-from deniable.examination.recorded.weights.weight_moves import WatchedWeights
+from deniable.examination.recorded.weights.weight_moves import WatchedWeights, cosine
 
 Candidate = tuple[str, Tensor]
 _COMPARED_RECORDS = 256
@@ -84,7 +84,7 @@ class LastMove:
         items = [self.data[int(i)] for i in some]
         sums = recompute_sums(self.model, items, self.loss, 1.0, self.weights.places)
         gradient = torch.cat([part.double().cpu() for part in sums.whole])
-        return float(-(self.off @ gradient) / (self.off.norm() * gradient.norm()).clamp(min=1e-30))
+        return -cosine(self.off, gradient)
 
 
 def _off_classes(outputs: Tensor, classes: Tensor, other: float) -> Tensor:

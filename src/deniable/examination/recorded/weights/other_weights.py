@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from deniable.examination.recorded.gradients.batch_gradients import RecordLoss, loss_of_batch
+from deniable.examination.recorded.weights.weight_moves import cosine
 
 OtherMoves = tuple[tuple[str, ...], int, bool]
 """Which of them move, in how many steps, and whether the first move is along a batch's gradient without noise."""
@@ -77,7 +78,7 @@ class OtherWeights:
             for p in self._models
             if p.shape == shape
         )
-        return any(_cosine(move, one) > _EXACTLY for one in towards)
+        return len(move) >= _FEWEST and any(cosine(move, one) > _EXACTLY for one in towards)
 
     def _is_along(self, moves: list[Tensor], moved: list[int]) -> bool:
         """Against the gradient, number by number as long as it, or all of one length as Adam's first move."""
@@ -92,7 +93,7 @@ class OtherWeights:
             return False
         sizes = move[there].abs()
         even = bool(((sizes - sizes.median()).abs() <= _ALIKE * sizes.median()).double().mean() > _EXACTLY - _ALIKE)
-        return _cosine(-move, gradient) > _EXACTLY or (even and _cosine(-move.sign(), gradient.sign()) > _EXACTLY)
+        return cosine(-move, gradient) > _EXACTLY or (even and cosine(-move.sign(), gradient.sign()) > _EXACTLY)
 
     def _knows(self, at: int) -> bool:
         return bool(self._gradient) and at in self._trained
@@ -100,7 +101,3 @@ class OtherWeights:
 
 def _agrees(now: Tensor, before: Tensor) -> bool:
     return bool((now - before).norm() <= _SAME * (before.norm() + 1e-12))
-
-
-def _cosine(one: Tensor, other: Tensor) -> float:
-    return float(one @ other / (one.norm() * other.norm()).clamp(min=1e-30)) if len(one) >= _FEWEST else 0.0

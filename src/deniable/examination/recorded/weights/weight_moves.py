@@ -20,6 +20,11 @@ _AVERAGE = 1e-3
 """The share of a last move that an average of watched weights may leave: rounding."""
 
 
+def cosine(one: Tensor, other: Tensor) -> float:
+    """Of two vectors; 0 where one of them is zero."""
+    return float(one @ other.to(one) / (one.norm() * other.norm()).clamp(min=1e-30))
+
+
 class WatchedWeights:
     """Some weights of a model, evenly from all parameters, followed through a training.
 

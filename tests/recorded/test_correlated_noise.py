@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 import numpy as np
@@ -11,7 +10,7 @@ import torch
 from torch import nn
 
 from deniable.examination.recorded.noise.earlier_noise import EarlierNoise
-from tests.recorded.test_run_mutations import Run, Sums
+from tests.recorded.test_run_mutations import Run, Sums, check_told
 
 
 class WithEarlier(Run):
@@ -89,9 +88,7 @@ class BareBiases(Run):
     ],
 )
 def test_what_the_noise_of_two_steps_has_in_common(run: Callable[[], Run], verdict: str, words: str) -> None:
-    found = run().train()
-    assert found.verdict == verdict, found.verdict_text
-    assert re.search(words, found.verdict_text), found.verdict_text
+    check_told(run(), verdict, words)
 
 
 def test_what_rounding_leaves_of_bare_steps_is_no_noise_that_comes_again() -> None:

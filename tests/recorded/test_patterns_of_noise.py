@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 import msgspec
@@ -14,7 +13,7 @@ from deniable.examination.recorded.checks.noise_along_gradients import follows_c
 from deniable.examination.recorded.noise.noise_by_size import NoiseBySize
 from deniable.examination.recorded.run_record import RunRecord
 from deniable.mechanisms import Adjacency, Training
-from tests.recorded.test_run_mutations import CLIP, RATE, STEPS, Run, Sums
+from tests.recorded.test_run_mutations import CLIP, RATE, STEPS, Run, Sums, check_told
 from tests.recorded.test_watched_runs import train
 
 CLAIM = Training(1.0, RATE, STEPS, Adjacency.ADD_REMOVE)
@@ -147,6 +146,4 @@ def test_small_numbers_have_too_little_noise_where_chance_is_not_the_cause() -> 
     ],
 )
 def test_what_shapes_the_noise(run: Callable[[], Run], verdict: str, words: str) -> None:
-    found = run().train()
-    assert found.verdict == verdict, found.verdict_text
-    assert re.search(words, found.verdict_text), found.verdict_text
+    check_told(run(), verdict, words)

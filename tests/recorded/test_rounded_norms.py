@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 import pytest
@@ -11,7 +10,7 @@ from torch import Tensor
 
 from deniable.examination.recorded.gradients import record_shares
 from deniable.examination.recorded.gradients.rounded_norms import FLOORS, rounded_norms
-from tests.recorded.test_run_mutations import CLIP, LargerSignal, Sums
+from tests.recorded.test_run_mutations import CLIP, LargerSignal, Sums, check_told
 
 VANISHES = 2.0**-12.5
 """Numbers below have a square of zero in half precision."""
@@ -50,9 +49,7 @@ def test_norms_in_half_precision(
 ) -> None:
     """Also where the records' gradients are held on half of the weights."""
     monkeypatch.setattr(record_shares, "_NUMBERS_HELD", held)
-    found = run().train()
-    assert found.verdict == verdict, found.verdict_text
-    assert re.search(words, found.verdict_text), found.verdict_text
+    check_told(run(), verdict, words)
 
 
 def test_rounded_norms_are_those_of_half_precision() -> None:

@@ -98,6 +98,13 @@ class Run:
         pass
 
 
+def check_told(run: Run, verdict: str, words: str) -> None:
+    """Its verdict, and a pattern of the sentence that tells why."""
+    found = run.train()
+    assert found.verdict == verdict, found.verdict_text
+    assert re.search(words, found.verdict_text), found.verdict_text
+
+
 class WithMore(Run):
     """Records that were not drawn are in the sum, with a weight."""
 
@@ -772,9 +779,7 @@ class Decay(Run):
     ],
 )
 def test_a_mutation_is_violated_with_its_cause(mutation: Callable[[], Run], cause: str) -> None:
-    found = mutation().train()
-    assert found.verdict == "violated", found.verdict_text
-    assert re.search(cause, found.verdict_text), found.verdict_text
+    check_told(mutation(), "violated", cause)
 
 
 @pytest.mark.parametrize(

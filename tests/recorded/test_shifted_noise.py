@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 import pytest
@@ -10,7 +9,7 @@ import torch
 from torch import nn
 
 from deniable.examination.recorded.noise.noise_pools import ShiftedNoise
-from tests.recorded.test_run_mutations import CLIP, Run, Sums
+from tests.recorded.test_run_mutations import CLIP, Run, Sums, check_told
 
 
 class Wide(Run):
@@ -48,9 +47,7 @@ class Tiles(Wide):
     ],
 )
 def test_noise_of_one_pool_is_named(mutation: Callable[[], Run], verdict: str, words: str) -> None:
-    found = mutation().train()
-    assert found.verdict == verdict, found.verdict_text
-    assert re.search(words, found.verdict_text), found.verdict_text
+    check_told(mutation(), verdict, words)
 
 
 def test_copies_are_counted_at_every_shift() -> None:

@@ -12,9 +12,9 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
-from time import perf_counter, process_time
+from time import perf_counter, process_time, sleep
 
 OTHER_TRAININGS = 90
 """Trainings beside the trials, about so many: twins, small sets of records, trials once more for a fault's cause."""
@@ -92,24 +92,64 @@ class Patience:
         self.longest_seconds = taken if self.longest_seconds == inf else max(taken, self.longest_seconds)
 
 
+@dataclass(eq=False)
+class _Limit:
+    """Of a training under way: its thread, the CPU time that it may not pass, and whether it was told to end."""
+
+    thread: int
+    cpu_seconds: float
+    passed: bool = False
+
+
+@dataclass
+class _Limits:
+    """Of all trainings under way. One thread looks at them; it ends when it finds none, and is started again."""
+
+    under_way: set[_Limit] = field(default_factory=set)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    looking: bool = False
+
+    def add(self, limit: _Limit) -> None:
+        with self.lock:
+            self.under_way.add(limit)
+            if not self.looking:
+                self.looking = True
+                threading.Thread(target=self._look, daemon=True).start()
+
+    def remove(self, limit: _Limit) -> None:
+        with self.lock:
+            self.under_way.discard(limit)
+
+    def _look(self) -> None:
+        while self._end_passed():
+            sleep(LOOK_SECONDS)
+
+    def _end_passed(self) -> bool:
+        """Ends the trainings that take too long; whether any is under way."""
+        with self.lock:
+            for limit in self.under_way:
+                if not limit.passed and process_time() > limit.cpu_seconds:
+                    limit.passed = True
+                    _raise_in(limit.thread, EndlessTrainingError)
+            self.looking = bool(self.under_way)
+            return self.looking
+
+
+_LIMITS = _Limits()
+
+
 @contextmanager
 def _ended_after(cpu_seconds: float) -> Iterator[None]:
-    started, over, here = process_time(), threading.Event(), ctypes.c_ulong(threading.get_ident())
-    ended = threading.Event()
-
-    def look() -> None:
-        while not over.wait(LOOK_SECONDS):
-            if process_time() - started > cpu_seconds:
-                ended.set()
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(here, ctypes.py_object(EndlessTrainingError))
-                return
-
-    looking = threading.Thread(target=look, daemon=True)
-    looking.start()
+    limit = _Limit(threading.get_ident(), process_time() + cpu_seconds)
+    _LIMITS.add(limit)
     try:
         yield
     finally:
-        over.set()
-        looking.join()
-        if ended.is_set():  # one that comes too late is taken back; without one, Python 3.11 hangs here when traced
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(here, None)
+        _LIMITS.remove(limit)
+        if limit.passed:  # one that comes too late is taken back; without one, Python 3.11 hangs here when traced
+            _raise_in(limit.thread, None)
+
+
+def _raise_in(thread: int, error: type[Exception] | None) -> None:
+    given = None if error is None else ctypes.py_object(error)
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), given)

@@ -335,7 +335,7 @@ class RunWatcher:
 
     def _sums(self, batch: Sequence[int]) -> BatchSums:
         items, clips = [self._used.data[int(i)] for i in batch], self._optimizer.clips(self._parameters)
-        return recompute_sums(self.model, items, self._loss, clips, self._places)
+        return recompute_sums(self.model, items, self._loss, clips, self._places, fewer_digits=True)
 
     def _noisy_sum(self, gradients: list[Tensor], divisor: float) -> Tensor:
         """As it was applied, at the weights that are looked at."""

@@ -127,10 +127,13 @@ def recompute_sums(
     loss: LossOfBatch | RecordLoss,
     clip: float | Sequence[float],
     places: Places | None = None,
+    *,
+    fewer_digits: bool = False,
 ) -> BatchSums:
     """The sums over these records, at these `places` of the trained parameters (all of them without).
 
     Each gradient is clipped to norm `clip` over all parameters together, or each parameter's part to its own norm.
+    With `fewer_digits`, the records' `rounded` norms are computed, too.
     """
     record_loss = loss if isinstance(loss, RecordLoss) else RecordLoss(loss)
     parameters = list(record_loss.parameters_of(model).values())
@@ -150,21 +153,23 @@ def recompute_sums(
             factors = [_clip_factors(norms, clip), *_other_factors(norms, clip)]
             parts = [g if at is None else g.flatten(1)[:, at.to(g.device)] for g, at in zip(found, chosen, strict=True)]
             for place, part in enumerate(parts):
-                for totals, each in zip((clean, *others), factors, strict=True):
-                    totals[place].add_(torch.einsum("r,r...->...", each[place], part))
+                sums = torch.stack([each[place] for each in factors]) @ part.flatten(1)
+                for totals, total in zip((clean, *others), sums, strict=True):
+                    totals[place].add_(total.view_as(totals[place]))
                 whole[place].add_(part.sum(0))
             longest = max(longest, float(norms.norm(dim=0).max()))
             flat = torch.cat([part.flatten(1) for part in parts], dim=1)
             single.append(flat if held is None else flat[:, held.to(flat.device)])
             lengths.append(norms)
-            rounded.append(rounded_norms(found, hypot(*clip) if isinstance(clip, Sequence) else clip))
+            if fewer_digits:
+                rounded.append(rounded_norms(found, hypot(*clip) if isinstance(clip, Sequence) else clip))
     numbers = sum(part.numel() for part in clean) if held is None else len(held)
     values = torch.cat(single) if single else clean[0].new_zeros(0, numbers)
     norms = torch.cat(lengths, dim=1) if lengths else clean[0].new_zeros(len(parameters), 0)
     vectors = tuple(place for place, p in enumerate(parameters) if p.dim() == 1)
     each_loss = torch.cat(losses) if losses else torch.zeros(0)
-    fewer_digits = torch.cat(rounded, dim=1) if rounded else None
-    gradients = RecordGradients(values, held, norms.norm(dim=0), norms, vectors, each_loss, fewer_digits)
+    short = torch.cat(rounded, dim=1) if rounded else None
+    gradients = RecordGradients(values, held, norms.norm(dim=0), norms, vectors, each_loss, short)
     loss_sum = float(each_loss.double().sum())
     return BatchSums(clean, whole, dict(zip(CLIPPINGS, others, strict=True)), longest, loss_sum, right, gradients)
 
@@ -284,7 +289,7 @@ def _gradients_together(model: nn.Module, items: Sequence[Any], loss: RecordLoss
     """Of all these records in one pass (`torch.func`)."""
     owner = _WithLoss(model, loss)
     values = {name: p.detach() for name, p in loss.parameters_of(owner).items()}
-    stacked = _stack_batches([loss.batch_of(item) for item in items], next(iter(values.values())).device)
+    stacked = _batches_of_one(items, loss, next(iter(values.values())).device)
 
     def single(at: dict[str, Tensor], batch: Any) -> tuple[Tensor, Tensor]:
         both: tuple[Tensor, Tensor] = functional_call(owner, at, (batch,))
@@ -295,11 +300,18 @@ def _gradients_together(model: nn.Module, items: Sequence[Any], loss: RecordLoss
     return [found[name].detach() for name in values], losses.detach().flatten().float().cpu(), float(right.sum())
 
 
-def _stack_batches(batches: Sequence[Any], device: torch.device) -> Any:
+def _batches_of_one(items: Sequence[Any], loss: RecordLoss, device: torch.device) -> Any:
     """Batches of one record each in one, on the device of the model; of pairs of tensors without looking into each."""
+    if loss.collate is default_collate and all(map(_is_pair_of_tensors, items)):
+        return [torch.stack(parts).unsqueeze(1).to(device) for parts in zip(*items, strict=True)]
+    batches = [loss.batch_of(item) for item in items]
     if all(type(batch) in (tuple, list) and all(isinstance(part, Tensor) for part in batch) for batch in batches):
         return type(batches[0])(torch.stack(parts).to(device) for parts in zip(*batches, strict=True))
     return tree_map(lambda *leaves: torch.stack(leaves).to(device), *batches)
+
+
+def _is_pair_of_tensors(item: Any) -> bool:
+    return type(item) is tuple and len(item) == 2 and type(item[0]) is type(item[1]) is Tensor
 
 
 def _is_right(outputs: Tensor | None, target: Tensor | None) -> Tensor:

@@ -7,6 +7,8 @@ unexplained moves are along one record's numbers, holds that record.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from math import log
 
 import torch
@@ -74,14 +76,43 @@ def _holds(places: Tensor, values: Tensor, move: Tensor | None, rows: Tensor) ->
     """Whether a stretch of a parameter, known at these places, has a record's numbers, one after the other."""
     known = [*_digits(values), *([] if move is None else [(move, _FINE)])]
     finest = max(1, len(values) * (len(values) - 1))
-    steps = torch.tensor([max(step, 1 / finest) for _, step in known]).double()
-    digits = torch.stack([row for row, _ in known])
-    odds = torch.stack([_log_odds(row, float(step)) for row, step in zip(digits, steps, strict=True)])
-    stretches = places // rows.shape[1]
-    return any(
-        _is_along(digits[:, here], steps, odds[:, here].sum(1), rows[:, places[here] % rows.shape[1]])
-        for here in (stretches == one for one in torch.unique(stretches))
+    digits = _Digits(
+        torch.stack([row for row, _ in known]),
+        torch.tensor([max(step, 1 / finest) for _, step in known]).double(),
     )
+    at_once = max(1, _HELD_NUMBERS // (len(known) * max(rows.shape)))
+    return any(
+        _are_along(digits, here, rows[:, places[here[0]] % rows.shape[1]])
+        for here in _stretches(places, rows.shape[1], at_once)
+    )
+
+
+def _stretches(places: Tensor, length: int, at_once: int) -> Iterator[Tensor]:
+    """Positions (stretches, numbers) in `places` that are in one stretch: whole ones together, and each of the rest.
+
+    Two numbers show nothing: any two are along any other two.
+    """
+    _, sizes = torch.unique_consecutive(places // length, return_counts=True)
+    whole = (sizes == length).repeat_interleave(sizes)
+    if whole.any():
+        yield from torch.split(whole.nonzero().view(-1, length), at_once)
+    for start, size in zip((sizes.cumsum(0) - sizes).tolist(), sizes.tolist(), strict=True):
+        if 2 < size < length:
+            yield torch.arange(start, start + size)[None]
+
+
+@dataclass
+class _Digits:
+    """The digits (kinds, numbers) of a parameter, and their steps."""
+
+    rows: Tensor
+    steps: Tensor
+
+    @cached_property
+    def log_odds(self) -> Tensor:
+        """Of each; they are asked for where some digits are along a record."""
+        pairs = zip(self.rows, self.steps.tolist(), strict=True)
+        return torch.stack([_log_odds(row, step) for row, step in pairs])
 
 
 def _digits(values: Tensor) -> Iterator[tuple[Tensor, float]]:
@@ -102,17 +133,21 @@ def _log_odds(digits: Tensor, step: float) -> Tensor:
     return torch.where(same > 1, same / len(digits), step).log()
 
 
-def _is_along(digits: Tensor, steps: Tensor, odds: Tensor, rows: Tensor) -> bool:
-    """Whether chance would not bring digits that have these steps so near to one of the rows.
+def _are_along(known: _Digits, here: Tensor, rows: Tensor) -> bool:
+    """Whether chance would not bring the digits of some stretch `here` so near to one of the rows.
 
     n numbers leave a share x of a row's direction with probability x^((n - 2) / 2); those that are zero do not count.
-    It is no less likely than `odds`, of just these numbers in a row.
+    It is no less likely than the odds of just these numbers in a row.
     """
-    digits, rows = (one - one.mean(1, keepdim=True) for one in (digits, rows))
+    digits, rows = known.rows[:, here], rows - rows.mean(1, keepdim=True)
+    digits = digits - digits.mean(2, keepdim=True)
+    lengths = digits.norm(dim=2)[:, :, None] * rows.norm(dim=1)
+    left = 1 - ((digits @ rows.T) / lengths.clamp(min=1e-150)).square()
+    near = left < 1 - _ALONG
+    if not near.any():
+        return False
     squares = rows.square()
     numbers = squares.sum(1).square() / squares.square().sum(1).clamp(min=1e-300)
-    lengths = digits.norm(dim=1)[:, None] * rows.norm(dim=1)
-    left = 1 - ((digits @ rows.T) / lengths.clamp(min=1e-150)).square()
-    log_chance = torch.maximum(left, steps.square()[:, None]).log() * (numbers - 2) / 2
-    log_chance = torch.maximum(log_chance, _EXACT * odds[:, None])
-    return bool(((left < 1 - _ALONG) & (log_chance < log(_CHANCE))).any())
+    log_chance = torch.maximum(left, known.steps.square()[:, None, None]).log() * (numbers - 2) / 2
+    log_chance = torch.maximum(log_chance, _EXACT * known.log_odds[:, here].sum(2, keepdim=True))
+    return bool((near & (log_chance < log(_CHANCE))).any())

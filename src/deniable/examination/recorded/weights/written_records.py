@@ -143,11 +143,11 @@ def _are_along(known: _Digits, here: Tensor, rows: Tensor) -> bool:
     digits = digits - digits.mean(2, keepdim=True)
     lengths = digits.norm(dim=2)[:, :, None] * rows.norm(dim=1)
     left = 1 - ((digits @ rows.T) / lengths.clamp(min=1e-150)).square()
-    near = left < 1 - _ALONG
-    if not near.any():
-        return False
     squares = rows.square()
     numbers = squares.sum(1).square() / squares.square().sum(1).clamp(min=1e-300)
     log_chance = torch.maximum(left, known.steps.square()[:, None, None]).log() * (numbers - 2) / 2
-    log_chance = torch.maximum(log_chance, _EXACT * known.log_odds[:, here].sum(2, keepdim=True))
-    return bool((near & (log_chance < log(_CHANCE))).any())
+    near = (left < 1 - _ALONG) & (log_chance < log(_CHANCE))
+    if not near.any():
+        return False
+    likely = _EXACT * known.log_odds[:, here].sum(2, keepdim=True) >= log(_CHANCE)
+    return bool((near & ~likely).any())

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from deniable.report.decision import Decision
-from deniable.report.pictures.picture import Picture
-from deniable.report.pictures.scale_chart import ScaleChart
+
+if TYPE_CHECKING:  # tables are also printed where nothing is drawn: matplotlib takes a third of a second
+    from deniable.report.pictures.picture import Picture
+    from deniable.report.pictures.scale_chart import ScaleChart
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit
-from scipy.stats import norm, t, truncnorm
+from scipy.stats import chi2, gamma, norm, t, truncnorm
 
+from deniable.adversaries.model_observation import closeness
 from deniable.adversaries.shadow_scores import (
     LIRA_CAUTION,
     OFFLINE_SLOPE,
@@ -28,7 +29,9 @@ from deniable.adversaries.shadow_scores import (
     bayes,
     lira,
     rmia,
+    turn_errors,
 )
+from deniable.adversaries.usual_gains import SPREADS, Alone, UsualGains, possible_scales
 from deniable.tradeoff import rates
 
 
@@ -151,29 +154,131 @@ def test_what_other_records_gain_makes_lira_stronger_than_the_literal_one(name: 
         assert auc(RULES[name](target, made, inside), member) > auc(literal, member) + more
 
 
-def naive_gain(gains: list[float], at: list[float], place: float) -> float:
-    """A cubic through the gains, no less than a fifth of their mean."""
+def naive_cubic(values: list[float], at: list[float], place: float) -> float:
+    """A cubic through the values."""
     centre, width = np.mean(at), np.std(at)
     stretched = [float(np.clip((x - centre) / width, -3, 3)) for x in (*at, place)]
-    cubic = np.polynomial.Polynomial.fit(stretched[:-1], gains, 3)
-    return max(float(cubic(stretched[-1])), 0.2 * float(np.mean(gains)))
+    return float(np.polynomial.Polynomial.fit(stretched[:-1], values, 3)(stretched[-1]))
 
 
-def test_offline_lira_equals_its_twin() -> None:
-    """Two Gaussians of one variance, a usual gain apart."""
+def naive_law(place: float, usual: float, spread: float, variance: float, scales: list[float]) -> float:
+    """The density of a value around a gain from a gamma distribution, its deviation known but for a scale."""
+    middles = (np.arange(12) + 0.5) / 12
+    gains = gamma.ppf(middles, spread**-2.0)
+    gains *= usual / gains.mean()
+    return float(np.mean([scale * norm.pdf(place * scale, gains, np.sqrt(variance)) for scale in scales]))
+
+
+@pytest.mark.parametrize("name", ["lira-offline", "bayes-offline"])
+def test_offline_scores_equal_their_twin(name: str) -> None:
+    """The likelier of few spreads of gains; then the target's place, with and without such a gain."""
     target, shadows, inside, _ = confidences(13, records=60, lead=2.0)
     groups = [_moments(shadows, ~inside)]
-    variances = _probable_variances(groups, LIRA_CAUTION)[0]
-    mean, deviation = _probable_means(groups, variances).means[0][0], np.sqrt(variances[0][0])
-    together = [float(split(shadows, inside, 0, record)[0].mean()) for record in range(60)]
-    gains = [float(x) for x in (together - mean) / deviation]
-    places = [float(x) for x in mean]
-    found = lira(target, shadows, inside, offline=True)
-    for record in range(60):
-        gain = naive_gain(gains, places, places[record]) * deviation[record]
-        laws = [norm(mean[record] + more, deviation[record]) for more in (gain, 0.0)]
-        expected = laws[0].logpdf(target[0, record]) - laws[1].logpdf(target[0, record])
+    variances, freedom = _probable_variances(groups, LIRA_CAUTION if name == "lira-offline" else 1.0)
+    means, error = _probable_means(groups, variances)
+    mean, unit = means[0][0], np.sqrt(variances[0] + error)[0]
+    middles = (np.arange(12) + 0.5) / 12
+    squares = chi2.ppf(middles, freedom[0, 0]) if name == "bayes-offline" else np.ones(1)
+    scales = [float(x) for x in np.sqrt(squares / squares.mean())]
+    parts = [split(shadows, inside, 0, record) for record in range(60)]
+    ratios = [float(np.log(each[0].var() / each[1].var())) for each in parts]
+    narrowing = [np.exp(naive_cubic(ratios, list(mean), place)) for place in mean]
+    gains = [float((each[0].mean() - m) / u) for each, m, u in zip(parts, mean, unit, strict=True)]
+    usual = [max(naive_cubic(gains, list(mean), place), 0.2 * float(np.mean(gains))) for place in mean]
+    share = (error / np.square(unit))[0]
+    counts = [len(each[0]) for each in parts]
+
+    def likelihood(spread: float) -> float:
+        laws = [
+            naive_law(gain, known, spread, less * (1 - e) / count + e, scales)
+            for gain, known, e, count, less in zip(gains, usual, share, counts, narrowing, strict=True)
+        ]
+        return float(np.mean(np.log(laws)))
+
+    spread = max(SPREADS, key=likelihood)
+    found = RULES[name](target, shadows, inside)
+    for record, place in enumerate((target[0] - mean) / unit):
+        variance = narrowing[record] * (1 - share[record]) + share[record]
+        together = naive_law(place, usual[record], spread, variance, scales)
+        expected = np.log(together / naive_law(place, 0.0, spread, 1.0, scales))
         assert found[record] == pytest.approx(expected, rel=1e-6)
+
+
+def scattered_gains(seed: int) -> tuple[Any, Any, Any, Any]:
+    """Of 20,000 records most gain nearly nothing, some much, as where a model classes most of them wrongly."""
+    generator = np.random.default_rng(seed)
+    centre, gain = generator.normal(0, 6, 20_000), generator.gamma(0.5, 1.2, 20_000)
+    inside = np.argsort(generator.random((8, 20_000)), axis=0) < 4
+    member = generator.random(20_000) < 0.5
+    values = gain * np.concatenate([member[None], inside]) + generator.normal(0, 1, (9, 20_000))
+    values = centre + values * np.sqrt(6 / generator.chisquare(6, 20_000))
+    return values[0], values[1:], inside, member
+
+
+def found_at(scores: Any, member: Any, alarms: float = 0.01) -> float:
+    """Members found at this rate of false alarms."""
+    return float(np.mean(scores[member] > np.quantile(scores[~member], 1 - alarms)))
+
+
+def test_where_few_records_gain_much_offline_bayes_finds_no_fewer_than_the_literal_one() -> None:
+    found = []
+    for seed in (1, 2):
+        target, made, inside, member = scattered_gains(seed)
+        literal = lira(target, made, inside, offline=True, fixed_variance=True)
+        found.append(found_at(bayes(target, made, inside, offline=True), member) - found_at(literal, member))
+    assert np.mean(found) > 0
+
+
+def test_a_target_farther_above_its_mean_is_likelier_a_member_however_poorly_the_deviation_is_known() -> None:
+    """Two Student densities a gain apart say otherwise: far out they are alike."""
+    one = np.ones((1, 1))
+    alone = Alone(0 * one, one, 0.2 * one, possible_scales(4.0 * one))
+    gains = UsualGains(usual=one, spread=0.5 * one, narrowing=one, told=one > 0)
+    scores = [float(gains.log_ratio(place * one, alone)[0, 0]) for place in np.linspace(-5, 30, 40)]
+    assert (np.diff(scores) > 0).all()
+
+
+@pytest.mark.parametrize("name", ["lira-offline", "bayes-offline"])
+def test_a_record_may_be_in_one_shadow_alone(name: str) -> None:
+    """How the shadows with it vary is not known, then: as those without it."""
+    generator = np.random.default_rng(18)
+    inside = np.arange(9)[:, None] == np.arange(4_000) % 9
+    member = generator.random(4_000) < 0.5
+    values = generator.normal(0, 3, 4_000) + generator.normal(0, 1, (10, 4_000))
+    values += 2.0 * np.concatenate([member[None], inside])
+    assert auc(RULES[name](values[0], values[1:], inside), member) > 0.89
+
+
+def regression_errors(seed: int) -> tuple[Any, Any, Any, Any]:
+    """With a record a model's error is smaller by a share of the record's own."""
+    generator = np.random.default_rng(seed)
+    centre, share = generator.normal(0, 1, 8_000), generator.uniform(0, 0.5, 8_000)
+    inside = np.argsort(generator.random((8, 8_000)), axis=0) < 4
+    member = generator.random(8_000) < 0.5
+    errors = centre + 0.4 * generator.normal(0, 1, (9, 8_000))
+    errors *= 1 - share * np.concatenate([member[None], inside])
+    return errors[0], errors[1:], inside, member
+
+
+@pytest.mark.parametrize("name", ["lira", "bayes", "lira-offline", "bayes-offline"])
+def test_which_way_a_prediction_errs_tells_more_than_how_far(name: str) -> None:
+    more = []
+    for seed in (1, 2):
+        target, made, inside, member = regression_errors(seed)
+        turned = turn_errors(target, made, inside, offline=name.endswith("-offline"))
+        close = [closeness(each, float(np.square(target).mean())) for each in (target, made)]
+        scores = [RULES[name](*each, inside) for each in (turned, close)]
+        assert auc(scores[0], member) > auc(scores[1], member)
+        more.append(found_at(scores[0], member) - found_at(scores[1], member))
+    assert np.mean(more) > 0
+
+
+def test_errors_are_turned_so_that_towards_zero_is_up_for_whoever_lacks_the_record() -> None:
+    made = np.array([[3.0, -3.0], [-9.0, 9.0]])
+    inside = np.array([[False, False], [True, True]])
+    target = np.array([1.0, -1.0])
+    assert turn_errors(target, made, inside, offline=True)[0].tolist() == [[-1.0, -1.0]]
+    assert turn_errors(target, made, inside)[0].tolist() == [[1.0, 1.0]]
 
 
 @pytest.mark.parametrize("known", [0, 20])

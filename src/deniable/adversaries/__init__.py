@@ -8,7 +8,8 @@ by themselves), `LossThreshold` (one number a record), `Quantile` (that number a
 `ShadowAttack` (each record against models trained with and without it: LiRA, RMIA and their Bayesian kin).
 
 membership (the protocol) | model_observation (what is read off a model) | threshold, quantile, whitebox (attacks
-without shadows) | shadow_recipes (how shadows are trained), shadow_models (what is kept of them), shadow_scores (pure
+without shadows) | shadow_recipes (how shadows are trained), shadow_models (what is kept of them), usual_gains (what a
+record usually changes), shadow_scores (pure
 functions of arrays), shadow_attacks (the protocol again).
 """
 

@@ -22,7 +22,7 @@ from torch.nn import functional
 from deniable.adversaries.membership import Half, HalfPlaces, Scored, best_threshold, half_places, halves
 from deniable.adversaries.model_observation import closeness, outputs
 from deniable.adversaries.shadow_models import Shadows, pool_of, query
-from deniable.adversaries.shadow_scores import RULES
+from deniable.adversaries.shadow_scores import RULES, turn_errors
 from deniable.checks import one_of, whole
 from deniable.data import Dataset
 from deniable.tradeoff import average_precision
@@ -162,10 +162,18 @@ def score_pool(model: Any, pool: Dataset, shadows: Shadows, rules: Sequence[str]
         found = f"{shadows.inside.shape[1]} records, not {len(pool)}"
         raise ValueError(f"shadows must be of the members and the non-members together, they are of {found}")
     target, others = query(model, pool, shadows.confidence.shape[1]), shadows.confidence.astype(np.float64)
+    given = dict.fromkeys(rules, (target, others))
     if pool.regression:
-        scale = float(np.square(target).mean())
-        target, others = closeness(target, scale), closeness(others, scale)
-    return {rule: RULES[rule](target, others, shadows.inside) for rule in rules}
+        given = {rule: _from_errors(rule, target, others, shadows.inside) for rule in rules}
+    return {rule: RULES[rule](*confidences, shadows.inside) for rule, confidences in given.items()}
+
+
+def _from_errors(rule: str, target: Floats, others: Floats, inside: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """Confidences of a regression: Gaussians read which way errors move, other rules how small they are."""
+    if rule.startswith(("lira", "bayes")):
+        return turn_errors(target, others, inside, offline=rule.endswith("-offline"))
+    scale = float(np.square(target).mean())
+    return closeness(target, scale), closeness(others, scale)
 
 
 class _Half(NamedTuple):

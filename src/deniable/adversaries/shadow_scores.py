@@ -25,31 +25,32 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import erfcx, expit, gammaln, log_expit, log_ndtr, polygamma, psi, stdtr
 
+from deniable.adversaries.usual_gains import (
+    LEAST_VARIANCE,
+    Alone,
+    are_told,
+    gains_of_others,
+    possible_scales,
+    usual_gain,
+)
 from deniable.checks import probability
 from deniable.tradeoff import roc_areas
 
 Floats = NDArray[np.float64]
-LEAST_VARIANCE = 1e-12
 LIRA_CAUTION = 3.0
 """Times that LiRA counts the variances' prior.
 
 A Gaussian does not know how poorly a variance is known, as the Student of `bayes` does: counted once, records whose
 variance came out too small by chance sound false alarms. Chosen on 20 sets with 8, 16 and 32 shadows.
 """
-GAIN_DEGREE = 3
-"""Of the polynomial in a record's mean confidence that says what such records usually gain."""
-LEAST_GAIN = 0.2
-"""Of the mean gain: no record is taken to gain less, for training on a record does not make it less likely."""
 GAIN_CAUTION = 6.0
 """Times that the errors of records' own gains count.
 
 Gains and errors have heavy tails: the Gaussian weight trusts too much in a difference of few values. Chosen on 7 sets
 with 8, 32 and 64 shadows.
 """
-LEAST_KNOWN = 10 * (GAIN_DEGREE + 1)
-"""Records in some shadow: fewer do not tell what others gain."""
-SURE_ERRORS = 3
-"""So many standard errors above zero, a mean gain is one."""
+SURE_SCALE = np.ones((1, 1, 1))
+"""Of `possible_scales`: deviations are taken as they are known."""
 MOST_FREEDOM = 1e6
 """Of the variances' prior, in degrees of freedom: all variances are one."""
 OFFLINE_SLOPE = 0.3
@@ -150,22 +151,41 @@ def lira(
     are error (`_probable_variances`): fewer shadows, farther. It also draws means, and what the record itself changes,
     towards what is usual (`_probable_means`): a difference of two means that is mostly their error makes the literal
     score weaker than the loss threshold on models that hardly learnt. Offline, it takes the usual change
-    (`_gain_of_others`) and is a likelihood ratio, too; the tail remains where no other record's change is known.
+    (`usual_gains`) and is a likelihood ratio, too; the tail remains where no other record's change is known.
     """
     given = read_confidences(target, shadows, inside, offline=offline)
     groups = _groups(given, offline=offline)
-    if fixed_variance is None:
-        variances = _probable_variances(groups, LIRA_CAUTION, around_mean=not offline)[0]
-        means = _probable_means(groups, variances).means
-    else:
-        variances = [(_shared_variance if fixed_variance else _own_variance)(group) for group in groups]
-        means = [group.mean for group in groups]
+    if fixed_variance is not None:
+        return _literal_lira(given, groups, _shared_variance if fixed_variance else _own_variance)
+    variances = _probable_variances(groups, LIRA_CAUTION, around_mean=not offline)[0]
+    means, error = _probable_means(groups, variances)
     if offline:
-        above = (given.target - means[0]) / np.sqrt(variances[0])
-        gain = _gain_of_others(given, means[0], np.sqrt(variances[0])) if fixed_variance is None else None
-        return np.asarray((-log_ndtr(-above) if gain is None else gain * (above - gain / 2)).sum(0))
-    without, together = (_log_normal(given.target, mean, v) for mean, v in zip(means, variances, strict=True))
+        found = _offline_ratio(given, Alone(means[0], variances[0], error, SURE_SCALE))
+        return _tail(given.target, means[0], variances[0]) if found is None else found
+    return _ratio_of_normals(given.target, means, variances)
+
+
+def _literal_lira(given: Confidences, groups: Sequence[_Moments], variance: Callable[[_Moments], Floats]) -> Floats:
+    means, variances = [group.mean for group in groups], [variance(group) for group in groups]
+    if len(groups) == 1:
+        return _tail(given.target, means[0], variances[0])
+    return _ratio_of_normals(given.target, means, variances)
+
+
+def _tail(x: Floats, mean: Floats, variance: Floats) -> Floats:
+    """-ln of a normal value's chance to be larger."""
+    return np.asarray(-log_ndtr((mean - x) / np.sqrt(variance)).sum(0))
+
+
+def _ratio_of_normals(x: Floats, means: Sequence[Floats], variances: Sequence[Floats]) -> Floats:
+    without, together = (_log_normal(x, mean, variance) for mean, variance in zip(means, variances, strict=True))
     return np.asarray((together - without).sum(0))
+
+
+def _offline_ratio(given: Confidences, alone: Alone) -> Floats | None:
+    """How much likelier the target is after a gain like others'; None where none is known."""
+    gains = gains_of_others(given.shadows, given.inside, alone)
+    return None if gains is None else gains.log_ratio(given.target, alone).sum(0)
 
 
 class _Means(NamedTuple):
@@ -189,9 +209,9 @@ def _probable_means(groups: Sequence[_Moments], variances: Sequence[Floats]) -> 
         return _Means([centred], error)
     unit = np.sqrt(np.mean(np.broadcast_arrays(*variances), axis=0))
     gains = (groups[1].mean - groups[0].mean) / unit
-    usual = _usual_gain(gains, middle)
+    usual = usual_gain(gains, middle)
     probable, doubt = _shrink(gains, np.sum(errors, axis=0) / unit**2, usual, caution=GAIN_CAUTION)
-    told = _are_told(gains)
+    told = are_told(gains)
     gained = unit * _mean_above_zero(probable, doubt) * (told | ~told.any())
     return _Means([centred - gained / 2, centred + gained / 2], error + unit**2 * doubt / 4)
 
@@ -211,41 +231,6 @@ def _mean_above_zero(mean: Floats, variance: Floats) -> Floats:
     deviation = np.sqrt(variance + LEAST_VARIANCE)
     more = np.sqrt(2 / np.pi) / erfcx(-mean / deviation / np.sqrt(2))
     return np.asarray(np.maximum(mean + deviation * more, 0))
-
-
-def _usual_gain(gains: Floats, at: Floats, known: NDArray[np.bool_] | None = None) -> Floats:
-    """What records with such a mean confidence `at` gain, by query: a polynomial through the known gains."""
-    chosen = np.ones(gains.shape[1], dtype=bool) if known is None else known
-    usual = np.stack([_fit(*each, chosen, degree=GAIN_DEGREE) for each in zip(gains, at, strict=True)])
-    least = LEAST_GAIN * gains[:, chosen].mean(1, keepdims=True)
-    return np.asarray(np.maximum(usual, np.maximum(least, LEAST_VARIANCE)))
-
-
-def _gain_of_others(given: Confidences, mean: Floats, deviation: Floats) -> Floats | None:
-    """In deviations, what a record would gain if it were one of those that some shadows had.
-
-    `mean` and `deviation` are those without it. None where these records are few, or gain nothing that can be told.
-    """
-    known = np.asarray(given.inside.any(0))
-    if known.sum() < LEAST_KNOWN:
-        return None
-    together = (given.shadows * given.inside[:, None]).sum(0) / np.maximum(given.inside.sum(0), 1)
-    gains = (together - mean) / deviation
-    told = _are_told(gains[:, known])
-    return told * _usual_gain(gains, mean, known) if told.any() else None
-
-
-def _are_told(gains: Floats) -> NDArray[np.bool_]:
-    """Of which queries, (queries, 1), the mean gain is surely one: models know no mirror image of a digit."""
-    error = gains.std(1, keepdims=True) / np.sqrt(gains.shape[1])
-    return np.asarray(gains.mean(1, keepdims=True) > SURE_ERRORS * error)
-
-
-def _fit(values: Floats, at: Floats, known: NDArray[np.bool_], *, degree: int) -> Floats:
-    """The polynomial in `at` that fits the known values best; beyond 3 deviations it stays level."""
-    place = np.clip((at - at.mean()) / np.sqrt(at.var() + LEAST_VARIANCE), -3, 3)
-    powers = place[:, None] ** np.arange(degree + 1)
-    return np.asarray(powers @ np.linalg.lstsq(powers[known], values[known], rcond=None)[0])
 
 
 def _log_normal(x: Floats, mean: Floats, variance: Floats) -> Floats:
@@ -324,13 +309,13 @@ def bayes(target: ArrayLike, shadows: ArrayLike, inside: ArrayLike, *, offline: 
     groups = _groups(given, offline=offline)
     variances, freedom = _probable_variances(groups)
     means, error = _probable_means(groups, variances)
+    if offline:
+        found = _offline_ratio(given, Alone(means[0], variances[0], error, possible_scales(freedom)))
+        if found is not None:
+            return found
     next_values = [_Predictive(m, np.sqrt(v + error), freedom) for m, v in zip(means, variances, strict=True)]
     if offline:
-        alone = next_values[0]
-        gain = _gain_of_others(given, alone.mean, alone.scale)
-        if gain is None:
-            return np.asarray(alone.surprise(given.target).sum(0))
-        next_values.append(alone._replace(mean=alone.mean + gain * alone.scale))
+        return np.asarray(next_values[0].surprise(given.target).sum(0))
     without, together = (each.log_density(given.target) for each in next_values)
     return np.asarray((together - without).sum(0))
 
@@ -404,6 +389,19 @@ def _inverse_trigamma(value: float) -> float:
         if abs(step) < 1e-10 * x:
             break
     return x
+
+
+def turn_errors(
+    target: ArrayLike, shadows: ArrayLike, inside: ArrayLike, *, offline: bool = False
+) -> tuple[Floats, Floats]:
+    """Confidences of the target and the shadows from a regression's errors: how far they are from where shadows err.
+
+    Training on a record moves its error towards zero, that is up, whichever way shadows err, and past zero still up.
+    Errors are nearly normal and move by many deviations, the logarithms of their squares are neither.
+    """
+    given = read_confidences(target, shadows, inside, offline=offline)
+    usual = np.mean([group.mean for group in _groups(given, offline=offline)], axis=0)
+    return -np.sign(usual) * given.target, -np.sign(usual) * given.shadows
 
 
 def confidence(target: ArrayLike, shadows: ArrayLike, inside: ArrayLike) -> Floats:

@@ -12,7 +12,7 @@ from deniable.examination.recorded.checks.followed_figures import (
     figure_that_explains,
     step_figures,
 )
-from deniable.examination.recorded.checks.outcomes import AS_CLAIMED, LESS, UNKNOWN
+from deniable.examination.recorded.checks.outcomes import AS_CLAIMED, LESS, NAMED, UNKNOWN, list_names
 from deniable.examination.recorded.checks.step_lengths import gradient_sigmas
 from deniable.examination.recorded.run_record import UNEXPLAINED_MOVE, RunRecord
 from deniable.mechanisms import Training
@@ -83,7 +83,7 @@ def other_weights_check(record: RunRecord) -> RunCheck | None:
     if record.other_moves is None:
         return None
     names, steps, along = record.other_moves
-    what = f"{_list_names(list(names))} in {steps:,} steps, though the watched optimizer does not hold"
+    what = f"{_moving(list(names))} in {steps:,} steps, though the watched optimizer does not hold"
     what += " it" if len(names) == 1 else " them"
     outcome: Outcome = LESS if along else UNKNOWN
     if along:
@@ -108,7 +108,7 @@ def _what_moves(record: RunRecord, odd: list[int], last: bool) -> tuple[Outcome,
 
 
 def _tell_written(record: RunRecord, parameters: tuple[int, ...], steps: int) -> str:
-    names = ", ".join(record.names[at] for at in parameters[:_NAMED])
+    names = list_names([record.names[at] for at in parameters])
     return (
         f"numbers of records are written into {names} (into last digits, or added), as seen after {steps:,} "
         f"step{'s' if steps > 1 else ''}, which no noise hides: let the optimizer alone move the weights"
@@ -124,15 +124,11 @@ def _where(odd: list[int], last: bool) -> str:
 def _name(record: RunRecord, moved: set[int]) -> str:
     """What moves: single tensors by name, unless it is most of them."""
     names = [record.names[at] for at in sorted(moved) if at < len(record.names)]
-    return _list_names(names) if 0 < len(names) <= max(_NAMED, len(record.names) // 2) else "the weights move"
+    return _moving(names) if 0 < len(names) <= max(NAMED, len(record.names) // 2) else "the weights move"
 
 
-def _list_names(names: list[str]) -> str:
-    others = " and others" if len(names) > _NAMED else ""
-    return f"{', '.join(names[:_NAMED])}{others} {'moves' if len(names) == 1 else 'move'}"
-
-
-_NAMED = 3
+def _moving(names: list[str]) -> str:
+    return f"{list_names(names)} {'moves' if len(names) == 1 else 'move'}"
 
 
 def _after_the_last(record: RunRecord, along: float | None) -> str:

@@ -20,7 +20,7 @@ from deniable.examination.diagnostics.p_values import (
 )
 from deniable.examination.recorded.checks.excess_noise import unlike_noise
 from deniable.examination.recorded.checks.followed_figures import figure_that_explains
-from deniable.examination.recorded.checks.outcomes import AS_CLAIMED, LESS, OTHER, ROUNDING, UNKNOWN
+from deniable.examination.recorded.checks.outcomes import AS_CLAIMED, LESS, OTHER, ROUNDING, UNKNOWN, list_names
 from deniable.examination.recorded.checks.step_lengths import step_sigmas
 from deniable.examination.recorded.run_record import RunRecord, noise_of_step, step_gram
 from deniable.examination.signal_to_noise import SignalToNoise
@@ -190,7 +190,7 @@ def layers_check(record: RunRecord, claimed: Training, level: float, least_share
     if not unlike.any():
         return None
     if (bare := np.flatnonzero(unlike & (ratios < _MISSING))).size:
-        seen = f"there is no noise on {_list_names(record, bare)}: add it to every layer"
+        seen = f"there is no noise on {list_names([_name(record, int(at)) for at in bare])}: add it to every layer"
         return RunCheck(name=_LAYERS, outcome=LESS, observed=seen, expected=_EXPECTED, p_value=p_value)
     found = [
         _layer_check(record, claimed, level, int(at), (float(ratios[at]), p_value)) for at in _by_size(unlike, ratios)
@@ -219,14 +219,6 @@ def _name(record: RunRecord, at: int) -> str:
     return record.names[at] if record.names else f"parameter {at}"
 
 
-def _list_names(record: RunRecord, places: NDArray[np.intp]) -> str:
-    """The first few, and how many more."""
-    named = [_name(record, int(at)) for at in places[:_NAMED]]
-    more = len(places) - len(named)
-    return ", ".join(named) + (f" and {more:,} more" if more else "")
-
-
-_NAMED = 3
 _LAYERS = "noise of each layer"
 
 

@@ -83,3 +83,22 @@ def test_shuffled_batches_are_told() -> None:
     found = train("hooks", 1.0, poisson=False)
     assert found.verdict == "violated"
     assert "shuffled" in found.verdict_text
+
+
+def test_gradients_may_be_cleared_after_the_last_step() -> None:
+    torch.manual_seed(12)
+    data, model = TensorDataset(torch.randn(RECORDS, 6), torch.randint(0, 3, (RECORDS,))), nn.Linear(6, 3)
+    private, optimizer, loader = opacus.PrivacyEngine().make_private(
+        module=model,
+        optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
+        data_loader=DataLoader(data, batch_size=BATCH),
+        noise_multiplier=1.0,
+        max_grad_norm=0.5,
+    )
+    run = dn.watch_run(private, optimizer, loader)
+    for features, labels in loader:
+        nn.functional.cross_entropy(private(features), labels).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    claim = dn.Training(noise=1.0, rate=BATCH / RECORDS, steps=RECORDS // BATCH, adjacency="add-remove")
+    assert dn.examine(run, claimed=claim, confidence=0.999).verdict == "consistent"

@@ -114,6 +114,30 @@ class HeadByLoss(UnequalClasses):
         fit.step(loss)  # type: ignore[arg-type]
 
 
+class BiasByMeanAnswer(UnequalClasses):
+    """Moved until the model's mean answer on the records is their classes' shares."""
+
+    def end(self) -> None:
+        shares = torch.bincount(self.data.tensors[1], minlength=3) / RECORDS
+        with torch.no_grad():
+            for _ in range(20):
+                mean = torch.softmax(self.model(self.data.tensors[0]), 1).mean(0)
+                self.model[2].bias += (shares / mean).log()  # type: ignore[index, operator, union-attr]
+
+
+class LabelsInLastBits(Run):
+    def end(self) -> None:
+        bits = self.model[0].weight.data.view(torch.int32).flatten()  # type: ignore[index, union-attr, operator]
+        bits[:100] = (bits[:100] & ~4095) | self.data.tensors[1][:100].int() * 777
+
+
+class InHalfPrecision(Run):
+    """The model that is released: as safe."""
+
+    def end(self) -> None:
+        self.model.half()
+
+
 class HeadByChance(UnequalClasses):
     def end(self) -> None:
         with torch.no_grad():
@@ -206,6 +230,9 @@ class BackWhereWorse(Lookahead):
             "2.weight, 2.bias move by a function of all records, to which they are fitted",
         ),
         (HeadByLoss, "violated", "2.weight, 2.bias move by a function of all records, to which they are fitted"),
+        (BiasByMeanAnswer, "violated", "2.bias moves by a function of .*records"),
+        (LabelsInLastBits, "cannot judge", "0.weight moves by something that was not watched, after the last"),
+        (InHalfPrecision, "consistent", "Nothing speaks against the claim"),
         (HeadByChance, "cannot judge", "2.weight moves by something that was not watched, after the last"),
         (SetToShares, "violated", "2.bias moves by a function of the classes' shares of the records"),
     ],

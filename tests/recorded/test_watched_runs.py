@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import msgspec
@@ -17,6 +17,7 @@ from deniable.examination.recorded import RunWatcher, judge_run, watch_run
 from deniable.examination.recorded.gradients import other_records
 from deniable.examination.recorded.gradients.batch_gradients import recompute_sums
 from deniable.examination.recorded.recording import read_recording
+from deniable.examination.recorded.run_record import RunRecord
 from deniable.mechanisms import Adjacency, Training
 from deniable.results import read_result
 from deniable.results.run_result import RunResult
@@ -217,6 +218,64 @@ def test_wrong_use_is_refused() -> None:
         _ended(model, data).use([1])
     with pytest.raises(ValueError, match="trainer="):
         dn.examine("digits", claimed=dn.Gaussian(1.0))
+
+
+class Signs(torch.optim.Optimizer):
+    """Asks for more than parameters and a rate."""
+
+    def __init__(self, params: Iterable[nn.Parameter], lr: float, share: float) -> None:
+        super().__init__(params, {"lr": lr, "share": share})
+
+    def step(self, closure: object = None) -> None:  # type: ignore[override]
+        for group in self.param_groups:
+            for p in group["params"]:
+                p.data.sub_(group["lr"] * (group["share"] * p.grad + p.grad.sign()))
+
+
+class Forgetful(Signs):
+    def __init__(self, params: Iterable[nn.Parameter], lr: float, amount: float) -> None:
+        super().__init__(params, lr, amount)
+
+
+def test_an_optimizer_of_ones_own_is_followed() -> None:
+    found = _with_noise_alone(nn.Linear(8, 30), lambda p: Signs(p, lr=0.01, share=0.5))
+    assert all(move == 0 for move in found.moves)
+    with pytest.raises(ValueError, match="Forgetful asks for amount, which it does not keep"):
+        _with_noise_alone(nn.Linear(8, 3), lambda p: Forgetful(p, lr=0.01, amount=0.5))
+
+
+def test_a_model_of_few_digits_is_watched() -> None:
+    found = _with_noise_alone(nn.Linear(8, 30).to(torch.bfloat16), lambda p: torch.optim.SGD(p, lr=0.1))
+    assert len(found.steps) == 3
+    assert max(found.moves) <= 1e-3
+
+
+class Dictionary(nn.Linear):
+    """Its own loss, in a plain dict."""
+
+    def forward(self, x: Tensor, labels: Tensor) -> dict[str, Tensor]:  # type: ignore[override]
+        outputs = super().forward(x)
+        return {"loss": nn.functional.cross_entropy(outputs, labels), "logits": outputs}
+
+
+def test_a_model_may_say_its_loss_in_a_dictionary() -> None:
+    sums = recompute_sums(Dictionary(8, 3), [{"x": torch.randn(8), "labels": torch.tensor(1)}], "cross-entropy", 1.0)
+    assert sums.loss > 0
+    assert sums.right in (0, 1)
+
+
+def _with_noise_alone(
+    model: nn.Linear, optimizer_of: Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
+) -> RunRecord:
+    data = TensorDataset(torch.randn(20, 8).to(model.weight), torch.randint(0, 3, (20,)))
+    optimizer = optimizer_of(model.parameters())
+    with watch_run(model, optimizer, data, clip=1.0, divisor=5) as run:
+        for _ in range(3):
+            run.use([1, 2])
+            for p in model.parameters():
+                p.grad = torch.randn_like(p)
+            optimizer.step()
+    return run.record()
 
 
 def _ended(model: nn.Module, data: TensorDataset) -> RunWatcher:

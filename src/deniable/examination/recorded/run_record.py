@@ -29,10 +29,6 @@ LeftOut = tuple[float, float]
 """Of a batch that was drawn and left out: its mean loss, and the length of its clipped sum."""
 
 
-UNEXPLAINED_MOVE = 1e-3
-"""How far weights are from where the optimizer leads, relative to the step's move: what rounding never brings."""
-
-
 VECTORS = (
     *("residual", "clean", "cut", "normalised", "each parameter", "equal parts"),
     *("weights", "earlier clean", "clean momentum", "all records", "earlier applied"),

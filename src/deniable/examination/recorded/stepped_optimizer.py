@@ -62,12 +62,11 @@ class SteppedOptimizer:
         scaled = self.private.loss_reduction == "mean"  # type: ignore[union-attr]
         return float(self.private.expected_batch_size * self.private.accumulated_iterations) if scaled else 1.0  # type: ignore[union-attr]
 
-    @property
-    def move_of_noise(self) -> float | None:
+    def move_of_noise(self, divisor: float) -> float | None:
         """How far a weight moves by noise of one on the sum; None of optimizers that keep gradients for later steps."""
         groups = self.inner.param_groups
         keeps = type(self.inner) is not torch.optim.SGD or any(group["momentum"] for group in groups)
-        return None if keeps or not groups[0]["lr"] else float(groups[0]["lr"]) / self.divisor
+        return None if keeps or not groups[0]["lr"] else float(groups[0]["lr"]) / divisor
 
     @property
     def clip(self) -> float:

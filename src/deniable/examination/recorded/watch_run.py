@@ -44,7 +44,6 @@ from deniable.examination.recorded.noise.noise_by_size import noise_by_size
 from deniable.examination.recorded.noise.number_counts import are_centred, count_numbers
 from deniable.examination.recorded.recording import Recording, RunEnd, RunStart, StepTaken
 from deniable.examination.recorded.run_record import (
-    UNEXPLAINED_MOVE,
     ExaminedStep,
     RunRecord,
     known_factors,
@@ -58,7 +57,7 @@ from deniable.examination.recorded.weights.other_weights import OtherWeights
 from deniable.examination.recorded.weights.pulled_weights import PulledWeights
 from deniable.examination.recorded.weights.second_moments import SecondMoments
 from deniable.examination.recorded.weights.watched_buffers import WatchedBuffers
-from deniable.examination.recorded.weights.weight_moves import WatchedWeights, cosine
+from deniable.examination.recorded.weights.weight_moves import UNEXPLAINED_MOVE, WatchedWeights, cosine
 from deniable.examination.recorded.weights.written_records import RecordsInWeights
 
 NEW_WATCHERS: ContextVar[list[RunWatcher] | None] = ContextVar("NEW_WATCHERS", default=None)
@@ -389,8 +388,10 @@ class RunWatcher:
 
     def _odd_size(self, off: Tensor | None) -> float | None:
         """Of what is not explained of a move: the noise on the sum that would have made it."""
-        scale = self._optimizer.move_of_noise
-        return None if off is None or scale is None else shorten(float(off.square().mean().sqrt()) / scale)
+        if off is None or not (before := self._recording.steps):
+            return None
+        scale = self._optimizer.move_of_noise(before[-1].divisor)
+        return None if scale is None else shorten(float(off.square().mean().sqrt()) / scale)
 
     def record(self) -> RunRecord:
         """End the watch: all that is known of the run, with the weights as they are now for the final ones."""

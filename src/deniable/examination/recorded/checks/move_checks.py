@@ -14,7 +14,8 @@ from deniable.examination.recorded.checks.followed_figures import (
 )
 from deniable.examination.recorded.checks.outcomes import AS_CLAIMED, LESS, NAMED, UNKNOWN, list_names
 from deniable.examination.recorded.checks.step_lengths import gradient_sigmas
-from deniable.examination.recorded.run_record import UNEXPLAINED_MOVE, RunRecord
+from deniable.examination.recorded.run_record import RunRecord
+from deniable.examination.recorded.weights.weight_moves import UNEXPLAINED_MOVE
 from deniable.mechanisms import Training
 from deniable.results.run_result import Outcome, RunCheck
 

@@ -58,7 +58,8 @@ class RecordLoss:
             return self.batch_loss(model, batch).sum(), torch.tensor(nan)
         if isinstance(batch, Mapping):
             own = model(**batch)
-            return own.loss.sum(), _is_right(getattr(own, "logits", None), batch.get("labels"))
+            outputs = own if isinstance(own, Mapping) else {"loss": own.loss, "logits": getattr(own, "logits", None)}
+            return outputs["loss"].sum(), _is_right(outputs.get("logits"), batch.get("labels"))
         features, target = batch
         outputs = model(features)
         return loss_function(self.loss)(outputs, target).sum(), _is_right(outputs, target)
@@ -153,7 +154,7 @@ def recompute_sums(
             factors = [_clip_factors(norms, clip), *_other_factors(norms, clip)]
             parts = [g if at is None else g.flatten(1)[:, at.to(g.device)] for g, at in zip(found, chosen, strict=True)]
             for place, part in enumerate(parts):
-                sums = torch.stack([each[place] for each in factors]) @ part.flatten(1)
+                sums = torch.stack([each[place] for each in factors]).to(part) @ part.flatten(1)
                 for totals, total in zip((clean, *others), sums, strict=True):
                     totals[place].add_(total.view_as(totals[place]))
                 whole[place].add_(part.sum(0))

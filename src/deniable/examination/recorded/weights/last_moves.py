@@ -23,8 +23,9 @@ _COMPARED_RECORDS = 256
 _MOST_RECORDS, _AT_ONCE = 20_000, 512
 _SAME, _PARALLEL, _MANY = 1e-3, 0.9999, 4
 """Relative; and the cosine of vectors of so many numbers that is no chance."""
-_CANCELLED = 0.1
-"""Of the length that the sum of as many gradients has where they have no direction in common."""
+_CANCELLED, _BY_CHANCE = 0.1, 1e-5
+"""Of the length that the sum of as many gradients has where they have no direction in common; and the chance that a
+sum of few numbers is as short."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class LastMove:
         the weights or without. Elsewhere gradients of n records have a sum of at least sqrt(n) of their length.
         """
         moved = [self.weights.parameters[at] for at in self.weights.moved_parameters(self.off)]
-        if len(self.data) > _MOST_RECORDS or sum(p.numel() for p in moved) < _MANY:
+        if len(self.data) > _MOST_RECORDS or sum(p.numel() for p in moved) < 2:
             return False
         return any(_cancel(self.model, self.data, loss, moved) for loss in self._losses(moved))
 
@@ -101,7 +102,9 @@ def _cancel(model: nn.Module, data: Any, loss: RecordLoss, moved: Sequence[Tenso
     rows = [(g.flatten().double(), p.detach().flatten().double()) for g, p in zip(sums.whole, moved, strict=True)]
     left = [g - (g @ p) / (p @ p).clamp(min=1e-30) * p if len(p) > 1 else g for g, p in rows]
     typical = float(sums.gradients.norms.double().norm())
-    return typical > 0 and float(torch.cat(left).norm()) <= _CANCELLED * typical
+    free = max(1, sum(len(g) for g in left) - 1)  # gradients of a softmax sum to zero
+    most = min(_CANCELLED, _BY_CHANCE ** (1 / free))
+    return typical > 0 and float(torch.cat(left).norm()) <= most * typical
 
 
 def _shares(counts: Tensor, classes: int) -> Tensor:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from inspect import signature
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+UNEXPLAINED_MOVE = 1e-3
+"""How far weights are from where the optimizer leads, relative to the step's move: what rounding never brings."""
+_FEW_ROUNDINGS, _ROUNDINGS = 2, 64
+"""Of a weight and its parameter's move: so many are no move, so many more than another order of operations brings."""
 _LEAST_MOVE = 1e-12
 _SAME, _IN_MOVE = 1e-4, 1e-3
 """Relative to a move: rounding; and of a move, the share in a parameter that is not rounding."""
@@ -18,6 +23,15 @@ _WHOLE, _ALL_WHOLE = 64, 1024
 """Tensors of so many numbers are watched as a whole, such as biases of outputs: the last ones, of so many together."""
 _AVERAGE = 1e-3
 """The share of a last move that an average of watched weights may leave: rounding."""
+
+
+def _is_shortened(now: Tensor, expected: Tensor) -> bool:
+    """Whether these are the expected numbers in fewer digits, as of a model that is released in half precision."""
+    return any(torch.equal(now, expected.to(fewer).to(now)) for fewer in (torch.bfloat16, torch.float16))
+
+
+def _usual(moves: Tensor) -> float:
+    return float(moves.square().mean().sqrt())
 
 
 def cosine(one: Tensor, other: Tensor) -> float:
@@ -101,12 +115,26 @@ class WatchedWeights:
             return None
         now = self.take([p.detach() for p in self.parameters])
         off = now - self._expected
-        size = float((self._expected - self._start).norm())
+        move = self._expected - self._start
+        size = float(move.norm())
         rounding = 1e-5 * float(self._start.norm()) / max(1, len(self._start)) ** 0.5
-        self.departures.append(float(off.norm()) / max(size, rounding, _LEAST_MOVE))
+        departure, roundings = (
+            float(off.norm()) / max(size, rounding, _LEAST_MOVE),
+            self._roundings(off, self._start, move),
+        )
+        rounded = roundings <= _FEW_ROUNDINGS or _is_shortened(now, self._expected)
+        self.departures.append(0.0 if rounded else max(departure, UNEXPLAINED_MOVE * roundings / _ROUNDINGS))
         self.set_back = size > _LEAST_MOVE and bool((now - self._start).norm() <= _SAME * size)
         self._last, self._expected, self.off = self._expected, None, off
         return off
+
+    def _roundings(self, off: Tensor, start: Tensor, move: Tensor) -> float:
+        """The largest number of these in roundings of its weight and of usual moves of its parameter."""
+        rows = zip(self._twins, self.parts(off), self.parts(start), self.parts(move), strict=True)
+        return max(
+            float((part.abs() / (weight.abs() + _usual(moved)).clamp(min=1e-300)).max() / torch.finfo(twin.dtype).eps)
+            for twin, part, weight, moved in rows
+        )
 
     def moved_parameters(self, off: Tensor) -> list[int]:
         """Which parameters a move is in, and not rounding."""
@@ -165,4 +193,19 @@ class WatchedWeights:
             }
             for i, group in enumerate(optimizer.param_groups)
         ]
-        return type(optimizer)(groups, lr=groups[0]["lr"])  # type: ignore[call-arg]
+        return type(optimizer)(groups, **{"lr": groups[0]["lr"], **_required(optimizer)})
+
+
+def _required(optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+    """What its class asks for beside the parameters, as the optimizer keeps it: in its defaults, or by its name."""
+    asked = list(signature(type(optimizer)).parameters.values())[1:]
+    names = [
+        one.name for one in asked if one.default is one.empty and one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL)
+    ]
+    known = {**vars(optimizer), **optimizer.defaults}
+    if missing := [name for name in names if name not in known]:
+        raise ValueError(
+            f"{type(optimizer).__name__} asks for {', '.join(missing)}, which it does not keep, so that its moves "
+            "cannot be followed: keep it as an attribute of that name, or give it a default"
+        )
+    return {name: known[name] for name in names}

@@ -9,8 +9,7 @@ by themselves), `LossThreshold` (one number a record), `Quantile` (that number a
 
 membership (the protocol) | model_observation (what is read off a model) | threshold, quantile, whitebox (attacks
 without shadows) | shadow_recipes (how shadows are trained), shadow_models (what is kept of them), usual_gains (what a
-record usually changes), shadow_scores (pure
-functions of arrays), shadow_attacks (the protocol again).
+record usually changes), shadow_scores (pure functions of arrays), shadow_attacks (the protocol again).
 """
 
 from __future__ import annotations

@@ -56,6 +56,48 @@ class SecondPrivate(SecondOptimizer):
         return gradient + torch.randn_like(gradient) / (RATE * RECORDS)
 
 
+class Sites(nn.Module):
+    """A bias of its own for each of ten sites, which the last feature tells."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shared = nn.Linear(8, 30)
+        self.sites = nn.Parameter(torch.zeros(10, 30), requires_grad=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = self.shared(x) + self.sites[_site(x)]
+        return found
+
+
+def _site(x: torch.Tensor) -> torch.Tensor:
+    return (x[:, -1].abs() * 5).long() % 10
+
+
+class SitesByHand(Run):
+    """Each moves against the mean gradient of its own records, not by an optimizer."""
+
+    def network(self) -> nn.Module:
+        return Sites()
+
+    def trained(self) -> dict[str, nn.Parameter]:
+        return {name: p for name, p in self.model.named_parameters() if p.requires_grad}
+
+    def move(self) -> None:
+        super().move()
+        with torch.no_grad():
+            wrong = self.model(self.x).softmax(1) - nn.functional.one_hot(self.y, 30)
+            for site in _site(self.x).unique():
+                self.model.sites[site] -= 0.3 * wrong[_site(self.x) == site].mean(0) + self.more()  # type: ignore[operator, union-attr, index]
+
+    def more(self) -> torch.Tensor:
+        return torch.zeros(30)
+
+
+class SitesWithNoise(SitesByHand):
+    def more(self) -> torch.Tensor:
+        return torch.randn(30)
+
+
 class Target(nn.Module):
     """A model beside an average of itself."""
 
@@ -109,6 +151,12 @@ class Unfrozen(HeadAlone):
             "cannot judge",
             "0.weight, 0.bias move in 24 steps, though .*: if the records make these moves",
         ),
+        (
+            SitesByHand,
+            "violated",
+            "sites moves in 24 steps, .* along the records' gradient with at most 0.[0-9]+ x the cl",
+        ),
+        (SitesWithNoise, "cannot judge", "sites moves in 24 steps, though .*: if the records make these moves"),
         (MovingAverage, "consistent", "Nothing speaks against"),
         (Unfrozen, "cannot judge", "after 6 steps no more were recomputed: other weights are trained than at first"),
     ],

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from tests.recorded.test_run_mutations import CLIP, Run, Sums, check_told
+from tests.recorded.test_run_mutations import CLIP, RATE, RECORDS, Run, Sums, check_told
 
 
 class Grouped(Run):
@@ -42,12 +42,43 @@ class OneByOne(Grouped):
     size = 1
 
 
+class MeanOfMeans(Run):
+    """Clipped gradients are averaged in chunks of 7, and those averages over the chunks; the noise is as claimed."""
+
+    chunk = 7
+
+    def total(self) -> Sums:
+        batch, means = (self.x, self.y), list[Sums]()
+        for at in range(0, len(batch[0]), self.chunk):
+            self.x, self.y = (part[at : at + self.chunk] for part in batch)
+            means.append({name: g / len(self.x) for name, g in super().total().items()})
+        self.x, self.y = batch
+        return {name: RATE * RECORDS * torch.stack([one[name] for one in means]).mean(0) for name in means[0]}
+
+
+class NotCleared(Run):
+    """The sum begins anew only after a batch of many records."""
+
+    def total(self) -> Sums:
+        now = super().total()
+        if self.step and len(self.x) < 33:
+            now = {name: g + self.summed[name] for name, g in now.items()}
+        self.summed = now
+        return now
+
+
 @pytest.mark.parametrize(
     ("run", "verdict", "words"),
     [
         (Grouped, "violated", r"gradients of 5 records at a time \(microbatches\) are clipped as one"),
         (Pairs, "violated", r"gradients of 2 records at a time \(microbatches\) are clipped as one"),
         (Averages, "violated", r"gradients of 3 records at a time \(microbatches\) are clipped as one"),
+        (MeanOfMeans, "violated", r"averaged in chunks of 7 \(physical batches\), and those averages again"),
+        (
+            NotCleared,
+            "violated",
+            r"clipped sums of earlier steps are still in \d+ of 24 steps",
+        ),
         (OneByOne, "consistent", "Nothing speaks against"),
     ],
 )

@@ -173,7 +173,7 @@ def _all_checks(record: RunRecord, claimed: Training, level: float) -> Iterator[
         )
     buffers = None if record.mixes_records else buffers_check(record)
     found = (left_out_check(record, level), *public_checks(record), buffers, norms_check(record, claimed))
-    found = (*found, moves_check(record), other_weights_check(record), rates_check(record))
+    found = (*found, moves_check(record), other_weights_check(record, claimed), rates_check(record))
     yield from (check for check in found if check is not None)
 
 

@@ -10,12 +10,13 @@ import msgspec
 
 from deniable.examination.recorded.batches.draws import Overlaps
 from deniable.examination.recorded.gradients.chosen_records import ChosenRecords
-from deniable.examination.recorded.gradients.record_groups import GroupedRecords
+from deniable.examination.recorded.gradients.kept_sums import KeptSums
+from deniable.examination.recorded.gradients.record_groups import AveragedRecords, GroupedRecords
 from deniable.examination.recorded.gradients.summed_families import MultipliedSum
 from deniable.examination.recorded.run_record import AbsentRecord, ExaminedStep, RunRecord
 from deniable.examination.recorded.weights.forward_weights import OtherWeightsOfGradients
 from deniable.examination.recorded.weights.initial_weights import InitialFinding
-from deniable.examination.recorded.weights.other_weights import OtherMoves
+from deniable.examination.recorded.weights.other_weights import OtherMoves, OtherNoise
 from deniable.examination.recorded.weights.second_moments import SecondMoment
 from deniable.examination.recorded.weights.watched_buffers import BufferFinding
 from deniable.examination.recorded.weights.written_records import WrittenRecords
@@ -88,9 +89,12 @@ class RunEnd(msgspec.Struct, frozen=True, kw_only=True, tag="end"):
     weights_from_counts: bool = False
     scheduled: bool = False
     other_moves: OtherMoves | None = None
+    other_noise: OtherNoise | None = None
     written: WrittenRecords | None = None
     pulled: tuple[int, ...] = ()
     grouped: GroupedRecords | None = None
+    averaged: AveragedRecords | None = None
+    kept: KeptSums | None = None
     variance_reduction: int | None = None
     mixing_layer: str = ""
     elsewhere: OtherWeightsOfGradients | None = None
@@ -191,7 +195,10 @@ class Recording:
             pulled=end.pulled,
             written=end.written,
             other_moves=end.other_moves,
+            other_noise=end.other_noise,
             grouped=end.grouped,
+            averaged=end.averaged,
+            kept=end.kept,
             variance_reduction=end.variance_reduction,
             mixing_layer=end.mixing_layer,
             along_records=end.along_records,

@@ -9,15 +9,16 @@ from numpy.typing import NDArray
 from deniable.examination.recorded.batches.draws import Overlaps
 from deniable.examination.recorded.batches.given_inputs import OtherInputs
 from deniable.examination.recorded.gradients.chosen_records import ChosenRecords
+from deniable.examination.recorded.gradients.kept_sums import KeptSums
 from deniable.examination.recorded.gradients.mixed_losses import MixedProducts
-from deniable.examination.recorded.gradients.record_groups import GroupedRecords
+from deniable.examination.recorded.gradients.record_groups import AveragedRecords, GroupedRecords
 from deniable.examination.recorded.gradients.record_shares import RecordShares
 from deniable.examination.recorded.gradients.summed_families import MultipliedSum
 from deniable.examination.recorded.noise.noise_by_size import NoiseBySize
 from deniable.examination.recorded.noise.number_counts import NumberCounts
 from deniable.examination.recorded.weights.forward_weights import OtherWeightsOfGradients
 from deniable.examination.recorded.weights.initial_weights import InitialFinding
-from deniable.examination.recorded.weights.other_weights import OtherMoves
+from deniable.examination.recorded.weights.other_weights import OtherMoves, OtherNoise
 from deniable.examination.recorded.weights.second_moments import SecondMoment
 from deniable.examination.recorded.weights.watched_buffers import BufferFinding
 from deniable.examination.recorded.weights.written_records import WrittenRecords
@@ -240,6 +241,10 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a scheduler of torch, which counts steps, has set the learning rate."""
     grouped: GroupedRecords | None = None
     """Of records that are clipped together: the nearest groups; None where none are nearer."""
+    averaged: AveragedRecords | None = None
+    """Of clipped gradients that are averaged in chunks of a batch, and those averages again."""
+    kept: KeptSums | None = None
+    """Of clipped sums that are not cleared; None where none is nearer with them."""
     variance_reduction: int | None = None
     """Steps in which gradients of all records at earlier weights are added, less the batch's there; None without."""
     along_records: float | None = None
@@ -252,6 +257,8 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Of records whose numbers are in the weights; None where none are seen."""
     mixing_layer: str = ""
     """What mixes the records of a batch, as its outputs show, where the loss is not what does; empty without it."""
+    other_noise: OtherNoise | None = None
+    """Of such weights, if they move along the batches' gradients."""
     other_moves: OtherMoves | None = None
     """Of weights that the watched optimizer does not hold; None where they stay."""
 
@@ -268,6 +275,8 @@ def times_own_size(record: RunRecord) -> RunRecord:
         multiplied_apart=(),
         chosen=(),
         grouped=None,
+        averaged=None,
+        kept=None,
         variance_reduction=None,
         along_records=None,
         absent=(),

@@ -31,9 +31,10 @@ from deniable.examination.recorded.gradients.batch_gradients import (
 )
 from deniable.examination.recorded.gradients.chosen_records import RecordChoices
 from deniable.examination.recorded.gradients.class_counts import class_counts, weighs_by_counts
+from deniable.examination.recorded.gradients.kept_sums import NotCleared
 from deniable.examination.recorded.gradients.mixed_losses import MixedLosses
 from deniable.examination.recorded.gradients.other_records import OtherRecords, mean_figures
-from deniable.examination.recorded.gradients.record_groups import RecordGroups
+from deniable.examination.recorded.gradients.record_groups import ChunkMeans, RecordGroups
 from deniable.examination.recorded.gradients.record_shares import shorten
 from deniable.examination.recorded.gradients.step_products import StepBefore, inner_products, looked_at, sample_places
 from deniable.examination.recorded.gradients.summed_families import MultipliedSums
@@ -163,7 +164,8 @@ class RunWatcher:
         self._forward = ForwardWeights(model, self._weights)
         self._others = OtherRecords(batches.data, sum(p.numel() for p in self._parameters))
         self._counts, self._multiplied = class_counts(batches.data), MultipliedSums()
-        self._chosen, self._groups = RecordChoices(), RecordGroups()
+        self._chosen, self._groups, self._chunks = RecordChoices(), RecordGroups(), ChunkMeans()
+        self._kept = NotCleared()
         self._reduction = VarianceReduction(self._parameters)
         self._written, self._pulled = RecordsInWeights(self._weights), PulledWeights()
         start = RunStart(
@@ -320,6 +322,8 @@ class RunWatcher:
             self._multiplied.note(sums.gradients, residual, clips, variance)
             self._chosen.note(sums.gradients, residual, clips, variance)
             self._groups.note(sums.gradients, residual, clips, variance)
+            self._chunks.note(sums.gradients, residual, clips, variance, divisor)
+            self._kept.note(number, torch.cat(clean).double(), residual, variance)
             if others is not None:
                 self._others.note(others, clips, residual, variance, set(batch))
                 if all(at is None for at in self._places):
@@ -432,11 +436,14 @@ class RunWatcher:
                 multiplied_apart=self._multiplied.gained_apart(),
                 chosen=self._chosen.found(),
                 grouped=self._groups.found(),
+                averaged=self._chunks.found(),
+                kept=self._kept.found(),
                 variance_reduction=self._steps_with_reduced_variance(),
                 mixing_layer=self._mixed.layer,
                 compared_records=self._others.compared_records,
                 weights_from_counts=self._loss.batch_loss is None and weighs_by_counts(self._loss.loss, self._counts),
                 other_moves=self._other_weights.found(),
+                other_noise=self._other_weights.noise(),
                 elsewhere=self._forward.found(),
                 written=self._written.found(),
                 pulled=self._pulled.found(),

@@ -79,19 +79,34 @@ _ERRORS, _UNRELATED = 4.0, 0.3
 """Standard errors; and the cosine with any sum of gradients that noise on a few hundred weights has not."""
 
 
-def other_weights_check(record: RunRecord) -> RunCheck | None:
+def other_weights_check(record: RunRecord, claimed: Training) -> RunCheck | None:
     """None where weights that the watched optimizer does not hold stay as they are."""
     if record.other_moves is None:
         return None
     names, steps, along = record.other_moves
     what = f"{_moving(list(names))} in {steps:,} steps, though the watched optimizer does not hold"
     what += " it" if len(names) == 1 else " them"
-    outcome: Outcome = LESS if along else UNKNOWN
+    outcome: Outcome = LESS
     if along:
         seen = f"{what}, along the records' gradient without noise: clip and noise all that is trained"
+    elif (most := _share_of_noise(record, claimed)) is not None:
+        seen = (
+            f"{what}, along the records' gradient with at most {most:.2g} x the claimed noise: clip and noise all that "
+            "is trained"
+        )
     else:
+        outcome = UNKNOWN
         seen = f"{what}: if the records make these moves, watch the optimizer that holds all weights"
     return RunCheck(name="other weights", outcome=outcome, observed=seen, expected="not moved")
+
+
+def _share_of_noise(record: RunRecord, claimed: Training) -> float | None:
+    """Of the claimed noise what other weights' moves may have at most; None where that may be all of it."""
+    if record.other_noise is None or not record.clips:
+        return None
+    found, numbers = record.other_noise
+    share = found / (claimed.noise * float(np.mean(record.clips))) if claimed.noise else np.inf
+    return share if share < 1 - _ERRORS / (2 * numbers) ** 0.5 else None
 
 
 def _what_moves(record: RunRecord, odd: list[int], last: bool) -> tuple[Outcome, str]:

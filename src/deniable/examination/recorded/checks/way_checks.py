@@ -23,7 +23,9 @@ from deniable.examination.recorded.checks.way_texts import (
     TEXTS_OF_WAYS,
     VARIES,
     tell_chosen,
+    tell_chunks,
     tell_groups,
+    tell_kept,
     tell_multiple,
 )
 from deniable.examination.recorded.gradients.record_shares import RecordGradients
@@ -88,6 +90,23 @@ def sums_of_groups(record: RunRecord, units: list[Array]) -> Iterator[Candidate]
         size, gained = record.grouped
         distance = distance_of_claim(units) - gained + 2 * FITTED
         yield Candidate(distance, LESS, tell_groups(size), margin=2 * FITTED, gain=2 * BETTER)
+
+
+def sums_of_chunks(record: RunRecord, units: list[Array], level: float) -> Iterator[Candidate]:
+    """Applied = the mean over chunks of a batch of the means of clipped gradients; their size is fitted."""
+    if record.averaged is not None:
+        size, gained, chance = record.averaged
+        distance = distance_of_claim(units) - gained + FITTED
+        gain = 0.0 if chance < level else BETTER
+        yield Candidate(distance, LESS, tell_chunks(size), margin=FITTED, gain=gain)
+
+
+def kept_sums(record: RunRecord, units: list[Array]) -> Iterator[Candidate]:
+    """Applied = clipped sums, in some steps with what was summed for those before; in which is fitted."""
+    if record.kept is not None:
+        steps, gained = record.kept
+        distance = distance_of_claim(units) - gained + FITTED_IN_A_STEP * len(units)
+        yield Candidate(distance, LESS, tell_kept(steps, len(units)), margin=FITTED)
 
 
 def multiplied_sums(record: RunRecord, units: list[Array], noise: float) -> Iterator[Candidate]:

@@ -126,6 +126,22 @@ def tell_groups(size: int) -> str:
     return f"the gradients of {size} records at a time (microbatches) are clipped as one, {_MIXED}: {_OWN}"
 
 
+def tell_chunks(size: int) -> str:
+    """What it means that clipped gradients are averaged in chunks of so many."""
+    return (
+        f"clipped gradients are averaged in chunks of {size} (physical batches), and those averages again, so that a "
+        "record of a smaller chunk counts for more than the clipping norm: divide their sum by one public number"
+    )
+
+
+def tell_kept(steps: int, of: int) -> str:
+    """What it means that so many steps hold earlier clipped sums."""
+    return (
+        f"clipped sums of earlier steps are still in {steps:,} of {of:,} steps (they are not cleared), so that a "
+        "record counts in steps that did not draw it, beyond its share: clear the sum before every step"
+    )
+
+
 VARIES = (
     "about, by another factor in every step: if it is made from the records (their losses, their norms, how many they "
     "are), no noise hides it; fix it beforehand, or name the loss that is trained on"

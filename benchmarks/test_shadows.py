@@ -23,9 +23,9 @@ from torch import nn
 from deniable.adversaries.shadow_models import draw_halves
 from deniable.data import Dataset
 from deniable.training.attacked.targets import TargetSettings
-from deniable.training.engine import one_thread
 from deniable.training.networks.usual_models import dense
 from deniable.training.subset_models import train_subsets
+from deniable.training.threads import one_thread
 from ratios import Ratio
 
 RECORDS, SHADOWS, BATCH, EPOCHS, LOOPS = 4000, 32, 32, 3, 2

@@ -331,7 +331,7 @@ class ClippedAfterNoise(Run):
         (NoiseOfOneSign, "the noise has the sign of the gradient"),
         (OppositeNoise, "the same noise with the opposite sign .*a cosine of -1"),
         (NoiseAfterAdam, "gradients are carried over from step to step .*an optimizer before the noise"),
-        (SumsNotCleared, "the step before is added once more in 8 of 24 steps"),
+        (SumsNotCleared, "clipped sums of earlier steps are still in 8 of 24 steps"),
         (NormWithoutHead, "the norm that clips leaves out or underestimates 2.weight"),
         (RateByAccuracy, "learning rate follows the accuracy on all records"),
         (Shuffled, "passes over shuffled records"),

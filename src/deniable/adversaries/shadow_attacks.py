@@ -26,8 +26,8 @@ from deniable.adversaries.shadow_scores import RULES, turn_errors
 from deniable.checks import one_of, whole
 from deniable.data import Dataset
 from deniable.tradeoff import average_precision
-from deniable.training.engine import one_thread
 from deniable.training.noise_source import SeededSource
+from deniable.training.threads import one_thread
 
 HIDDEN_UNITS = 64
 WEIGHT_DECAY = 1e-2

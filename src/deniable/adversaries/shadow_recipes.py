@@ -24,12 +24,12 @@ from deniable.checks import whole
 from deniable.data import Dataset
 from deniable.data.own_data import call_user_code
 from deniable.training.attacked.targets import TargetSettings
-from deniable.training.engine import one_thread
 from deniable.training.networks.losses import cross_entropy, squared_error
 from deniable.training.networks.usual_models import model_factory, refuse
 from deniable.training.noise_source import SeededSource
 from deniable.training.settings import ModelFactory, Optimizer
 from deniable.training.subset_models import train_subsets
+from deniable.training.threads import one_thread
 
 LEARNING_RATES = (0.001, 0.01)
 """That are tried in this order where none is named."""

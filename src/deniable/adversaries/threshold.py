@@ -23,7 +23,7 @@ from torch import nn
 from deniable.adversaries.membership import Scored, best_threshold, halves
 from deniable.adversaries.model_observation import losses
 from deniable.data import Dataset
-from deniable.training.engine import one_thread
+from deniable.training.threads import one_thread
 
 Rule = Literal["average", "free"]
 

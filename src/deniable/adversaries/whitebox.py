@@ -16,8 +16,8 @@ from deniable.adversaries.membership import Scored, best_threshold, halves
 from deniable.adversaries.model_observation import LayerGradient, last_layer_gradients, margins, outputs
 from deniable.checks import positive, whole
 from deniable.data import Dataset
-from deniable.training.engine import one_thread
 from deniable.training.noise_source import SeededSource
+from deniable.training.threads import one_thread
 
 COMPONENT_VALUES = 64
 """How many values each component hands to the encoder."""

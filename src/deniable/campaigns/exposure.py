@@ -32,13 +32,13 @@ from deniable.data.neighbours import PairSweep, cores
 from deniable.mechanisms import Adjacency, Training
 from deniable.scores import privacy_loss
 from deniable.tradeoff import rank_correlation, ranks
-from deniable.training.engine import one_thread
 from deniable.training.ensemble import initial_weights, updater
 from deniable.training.gradients import ExampleGradients
 from deniable.training.networks.losses import loss_function
 from deniable.training.noise_source import SeededSource
 from deniable.training.settings import TrainingSettings, as_records
 from deniable.training.stack import example_gradients
+from deniable.training.threads import one_thread
 
 Array = NDArray[np.float64]
 CHUNK = 128

@@ -20,7 +20,7 @@ from deniable.engines import Campaign, Engine, Local, play_missing
 from deniable.local import Randomizer, perturb_dataset, suitable_randomizer
 from deniable.store import CampaignStore
 from deniable.training.attacked.targets import Fitted, TargetSettings, fit, quality
-from deniable.training.engine import one_thread
+from deniable.training.threads import one_thread
 
 SHADOWS = 16
 """Shadow models of each level and repeat."""

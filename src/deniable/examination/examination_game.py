@@ -27,11 +27,11 @@ from deniable.examination.twins.twins import SEEDS, Twins
 from deniable.examination.updates.post_processing import PostProcessing, undo
 from deniable.mechanisms import Adjacency
 from deniable.training import Neighbours
-from deniable.training.engine import one_thread
 from deniable.training.gradients import trainable
 from deniable.training.networks.losses import Loss
 from deniable.training.noise_source import SeededSource
 from deniable.training.settings import Columns, ModelFactory
+from deniable.training.threads import one_thread
 
 LOOKED_AT = 10
 """Other explanations are tried on so many trials, where something has to be explained."""

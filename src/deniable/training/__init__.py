@@ -33,9 +33,9 @@ system's entropy, no seed for them.
 *Targets.* `fit` trains what membership inference attacks, on the same moves: with noise, or without noise and clipping,
 with early stopping on held-out loss; `reference_settings` has Bernau 2021b's networks and hyperparameters.
 
-settings, noise_source | networks (the usual ones, layers, losses), columns, kernels | compiled, gradients, stack
-(per-example gradients) | ensemble (the moves of a step) | engine (a block of games), final_models (only the last model
-is seen), release (one model) | together, subset_models (many models at once) | attacked (models to be attacked).
+settings, noise_source, threads | networks (the usual ones, layers, losses), columns, kernels | compiled, gradients,
+stack (per-example gradients) | ensemble (the moves of a step) | engine (a block of games), final_models (only the last
+model is seen), release (one model) | together, subset_models (many models at once) | attacked (models to be attacked).
 """
 
 from __future__ import annotations

@@ -7,8 +7,7 @@ noise's `projection` on them. ``gram`` is (trials, k, k) with k = 2 (replace) or
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import log
 
@@ -23,6 +22,7 @@ from deniable.training.gradients import trainable
 from deniable.training.noise_source import SeededSource
 from deniable.training.settings import Neighbours, TrainingSettings
 from deniable.training.stack import activations
+from deniable.training.threads import one_thread
 
 RESOLUTION_SHARE = 1e-6
 """Gradients are float32: a distance below this share of their norms is rounding, not information."""
@@ -109,17 +109,6 @@ def run_block(
         for step in range(settings.steps):
             game.advance(step, watch)
         return game.result()
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Results that do not depend on the machine's load; blocks are spread over processes instead."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 class _Block:

@@ -20,11 +20,11 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from deniable.mechanisms import Adjacency
-from deniable.training.engine import one_thread
 from deniable.training.ensemble import Ensemble, initial_weights
 from deniable.training.networks.losses import loss_function
 from deniable.training.noise_source import SeededSource
 from deniable.training.settings import Neighbours, TrainingSettings
+from deniable.training.threads import one_thread
 
 PILOT_TRIALS = 4
 CRAFTED_SHARE = 0.02

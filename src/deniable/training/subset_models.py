@@ -18,7 +18,6 @@ from torch import Tensor, nn
 from deniable.data import Dataset
 from deniable.training import kernels
 from deniable.training.attacked.targets import TargetCourse, TargetSettings
-from deniable.training.engine import one_thread
 from deniable.training.ensemble import Ensemble, initial_weights
 from deniable.training.kernels import split_like
 from deniable.training.networks.layers import Dense, Flatten
@@ -29,6 +28,7 @@ from deniable.training.noise_source import RandomSource, SeededSource
 from deniable.training.release import fill_model
 from deniable.training.settings import Columns, Course, as_records
 from deniable.training.stack import known_layers
+from deniable.training.threads import one_thread
 
 LANES = 8
 """Widths are padded to multiples of this with units whose weights are zero and stay so."""

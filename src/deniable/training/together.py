@@ -21,7 +21,6 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
 from deniable.training import kernels
-from deniable.training.engine import one_thread
 from deniable.training.ensemble import initial_weights, updater
 from deniable.training.gradients import trainable
 from deniable.training.kernels import split_like
@@ -32,6 +31,7 @@ from deniable.training.networks.narrow import NarrowPass, narrow_pass
 from deniable.training.noise_source import RandomSource, SeededSource
 from deniable.training.settings import Course, ModelFactory, Optimizer
 from deniable.training.stack import example_gradients, known_layers
+from deniable.training.threads import one_thread
 
 FEWEST_DRAWS = 16
 """Of a tensor's noise: from so many on, the kernel's draws are torch's."""

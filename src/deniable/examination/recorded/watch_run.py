@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from contextvars import ContextVar
 from math import isfinite
 from pathlib import Path
@@ -60,9 +61,12 @@ from deniable.examination.recorded.weights.second_moments import SecondMoments
 from deniable.examination.recorded.weights.watched_buffers import WatchedBuffers
 from deniable.examination.recorded.weights.weight_moves import UNEXPLAINED_MOVE, WatchedWeights, cosine
 from deniable.examination.recorded.weights.written_records import RecordsInWeights
+from deniable.training.threads import one_thread
 
 NEW_WATCHERS: ContextVar[list[RunWatcher] | None] = ContextVar("NEW_WATCHERS", default=None)
 """Where a test of somebody's training learns of the watchers that the training makes."""
+_FEW_WEIGHTS = 2**16
+"""Of smaller models a second thread gains nothing, and waits where the machine is busy."""
 _ALWAYS_SECONDS = 2.0
 """Of CPU time that the watcher may take of any run: short ones are recomputed as a whole."""
 
@@ -181,7 +185,8 @@ class RunWatcher:
         self._before = StepBefore()
         self._recording = Recording(start, path)
         self._closed = False
-        self._hook = optimizer.before_moves(self._watch_step)
+        self._threads = one_thread if sum(p.numel() for p in self._parameters) <= _FEW_WEIGHTS else nullcontext
+        self._hook = optimizer.before_moves(self._watch_in_threads)
         if (begun := NEW_WATCHERS.get()) is not None:
             begun.append(self)
 
@@ -209,6 +214,10 @@ class RunWatcher:
             self.record()
         else:
             self._close(None)
+
+    def _watch_in_threads(self) -> None:
+        with self._threads():
+            self._watch_step()
 
     def _watch_step(self) -> None:
         started, computed = perf_counter(), process_time()

@@ -17,12 +17,12 @@ from deniable.data import Dataset
 from deniable.mechanisms import Adjacency, Gaussian, Mechanism, Training
 from deniable.promises import Promise
 from deniable.scores import PrivacyLoss, privacy_loss
-from deniable.training.engine import one_thread
 from deniable.training.ensemble import Ensemble, initial_weights
 from deniable.training.networks.usual_models import check_fit
 from deniable.training.noise_source import RandomSource, SeededSource, SystemSource
 from deniable.training.release import fill_model, unpredictable
 from deniable.training.settings import Columns, ModelFactory, Optimizer, as_records
+from deniable.training.threads import one_thread
 
 LARGEST_BATCH_RECORDS = 4096
 """Records that pass through a trained model at once."""

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 import msgspec
 
 from deniable.checks import probability
-from deniable.examination.recorded.checks.accumulated_sums import accumulation_check
+from deniable.examination.recorded.checks.correlated_noise import correlated_check, left_by_filter
+from deniable.examination.recorded.checks.excess_noise import is_common_noise, level_of_common_noise
 from deniable.examination.recorded.checks.gradient_checks import gradient_check
 from deniable.examination.recorded.checks.move_checks import (
     moves_check,
@@ -50,7 +51,7 @@ from deniable.examination.recorded.checks.outside_checks import (
 )
 from deniable.examination.recorded.checks.sampling_checks import divisor_check, sampling_check, steps_check
 from deniable.examination.recorded.checks.step_lengths import length_check
-from deniable.examination.recorded.run_record import RunRecord, times_own_size
+from deniable.examination.recorded.run_record import RunRecord, known_in_each_step, times_own_size
 from deniable.mechanisms import Adjacency, Training
 from deniable.results.run_result import RunCheck, RunInput, RunResult
 from deniable.results.shared import VerdictName
@@ -164,7 +165,8 @@ def _all_checks(record: RunRecord, claimed: Training, level: float) -> Iterator[
             recomputed = tuple(check for check in recomputed if not check.name.startswith("noise"))
         yield from recomputed
         if len(record.steps) < len(record.lengths) and not too_little:
-            yield length_check(record, claimed, level, NoiseSizes.of(record, claimed).left)
+            left = min(NoiseSizes.of(record, claimed).left, left_by_filter(record, claimed))
+            yield length_check(record, claimed, level, left)
         if record.not_recomputed and record.ended:
             yield _part_check(record)
     else:
@@ -204,10 +206,21 @@ def _recomputed_checks(record: RunRecord, claimed: Training, level: float) -> It
     numbers = None  # without noise other checks tell more
     if noise.ratio > _BARE:
         numbers = follows_check(record, claimed) or numbers_check(record)
-    alike = independent.outcome != AS_CLAIMED and (numbers is None or numbers.outcome != LESS) and noise.ratio > _BARE
-    told = independent.outcome == LESS or centre_check(record) is not None
-    if alike and (added := accumulation_check(record, claimed, noise_is_told=told)) is not None:
-        yield added
+    judged = noise.ratio > _BARE and (numbers is None or numbers.outcome != LESS)
+    patterns = (across_check(record, claimed), scales_check(record, claimed)) if noise.ratio > _BARE else ()
+    pattern = next((one for one in patterns if one is not None), None)
+    common = (
+        correlated_check(record, claimed, level, alike=independent.outcome != AS_CLAIMED)
+        if judged and pattern is None
+        else None
+    )
+    told_better = independent.outcome == LESS or centre_check(record) is not None
+    if common is not None and common.outcome == OTHER and common.name == independent.name:
+        if independent.outcome != LESS and is_common_noise(record):
+            independent, record = common, known_in_each_step(record)
+            level = level_of_common_noise(record, level)
+    elif common is not None and (common.name != independent.name or not told_better):
+        yield common
         return
     if independent.outcome == LESS and noise.ratio > _BARE and (numbers is None or numbers.outcome != LESS):
         if noise.ratio > _LONG:
@@ -221,8 +234,7 @@ def _recomputed_checks(record: RunRecord, claimed: Training, level: float) -> It
         if numbers.outcome != LESS and noise.signal is not None and noise.signal.exceeds(noise.ratio):
             yield noise.check(record, level)
         return
-    patterns = (across_check(record, claimed), scales_check(record, claimed)) if noise.ratio > _BARE else ()
-    if (pattern := next((one for one in patterns if one is not None), None)) is not None:
+    if pattern is not None:
         yield pattern
         return
     if noise.p_value() < level and noise.follows_size(level):

@@ -13,6 +13,7 @@ from deniable.examination.recorded.gradients.chosen_records import ChosenRecords
 from deniable.examination.recorded.gradients.kept_sums import KeptSums
 from deniable.examination.recorded.gradients.record_groups import AveragedRecords, GroupedRecords
 from deniable.examination.recorded.gradients.summed_families import MultipliedSum
+from deniable.examination.recorded.noise.noise_series import CommonNoise
 from deniable.examination.recorded.run_record import AbsentRecord, ExaminedStep, RunRecord
 from deniable.examination.recorded.weights.forward_weights import OtherWeightsOfGradients
 from deniable.examination.recorded.weights.initial_weights import InitialFinding
@@ -99,6 +100,7 @@ class RunEnd(msgspec.Struct, frozen=True, kw_only=True, tag="end"):
     mixing_layer: str = ""
     elsewhere: OtherWeightsOfGradients | None = None
     along_records: float | None = None
+    common_noise: CommonNoise | None = None
 
 
 _NOT_ENDED = RunEnd(
@@ -203,6 +205,7 @@ class Recording:
             mixing_layer=end.mixing_layer,
             along_records=end.along_records,
             elsewhere=end.elsewhere,
+            common_noise=end.common_noise,
         )
 
     def _write(self, line: RunStart | StepTaken | RunEnd) -> None:

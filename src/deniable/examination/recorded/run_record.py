@@ -15,6 +15,7 @@ from deniable.examination.recorded.gradients.record_groups import AveragedRecord
 from deniable.examination.recorded.gradients.record_shares import RecordShares
 from deniable.examination.recorded.gradients.summed_families import MultipliedSum
 from deniable.examination.recorded.noise.noise_by_size import NoiseBySize
+from deniable.examination.recorded.noise.noise_series import CommonNoise, EarlierSums
 from deniable.examination.recorded.noise.number_counts import NumberCounts
 from deniable.examination.recorded.weights.forward_weights import OtherWeightsOfGradients
 from deniable.examination.recorded.weights.initial_weights import InitialFinding
@@ -103,6 +104,8 @@ class ExaminedStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Of single numbers; None where they were not kept."""
     by_size: NoiseBySize | None = None
     """Of the noise where the clipped sum is small and where it is large; None where that was not kept."""
+    earlier_sums: EarlierSums | None = None
+    """Of the residual beside earlier steps; None where that was not kept."""
 
     @property
     def clean(self) -> float:
@@ -257,6 +260,8 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Of records whose numbers are in the weights; None where none are seen."""
     mixing_layer: str = ""
     """What mixes the records of a batch, as its outputs show, where the loss is not what does; empty without it."""
+    common_noise: CommonNoise | None = None
+    """What the noise of the steps has in common; None where that is not known."""
     other_noise: OtherNoise | None = None
     """Of such weights, if they move along the batches' gradients."""
     other_moves: OtherMoves | None = None
@@ -283,6 +288,17 @@ def times_own_size(record: RunRecord) -> RunRecord:
     )
 
 
+def known_in_each_step(record: RunRecord) -> RunRecord:
+    """The same run, as if only each step's clipped sum were known, and what is cut.
+
+    For noise that steps have in common, which is in the weights and in earlier sums, too.
+    """
+    some = np.triu_indices(_FIRST)
+    grams = (tuple(step_gram(step)[:_FIRST, :_FIRST][some].tolist()) for step in record.steps)
+    steps = (msgspec.structs.replace(step, gram=gram) for step, gram in zip(record.steps, grams, strict=True))
+    return msgspec.structs.replace(record, steps=tuple(steps))
+
+
 def _times(step: ExaminedStep, factor: float) -> ExaminedStep:
     """Of an applied sum times a factor: residual' = factor x residual + (factor - 1) x clean."""
     gram = step_gram(step)
@@ -299,4 +315,5 @@ def _times(step: ExaminedStep, factor: float) -> ExaminedStep:
         norms=(),
         shares=None,
         mixed=None,
+        earlier_sums=None,
     )

@@ -11,6 +11,7 @@ from time import perf_counter, process_time
 from types import TracebackType
 from typing import Any, Literal, Self
 
+import msgspec
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -43,6 +44,7 @@ from deniable.examination.recorded.gradients.variance_reduction import VarianceR
 from deniable.examination.recorded.gradients.ways_to_sum import RecordProducts, products_of_records
 from deniable.examination.recorded.noise.earlier_noise import EARLIER_STEPS, EarlierNoise
 from deniable.examination.recorded.noise.noise_by_size import noise_by_size
+from deniable.examination.recorded.noise.noise_series import NoiseSeries
 from deniable.examination.recorded.noise.number_counts import are_centred, count_numbers
 from deniable.examination.recorded.recording import Recording, RunEnd, RunStart, StepTaken
 from deniable.examination.recorded.run_record import (
@@ -156,6 +158,7 @@ class RunWatcher:
         self._weights = WatchedWeights(self._parameters, optimizer.inner)
         self._places = sample_places(self._parameters)
         self._earlier, self._mixed = EarlierNoise(len(self._weights)), MixedLosses(loss)
+        self._series = NoiseSeries(self._parameters, self._places)
         self._seconds, self._buffers = SecondMoments(self._weights), WatchedBuffers(model)
         self._draws = Draws(len(batches.data))
         self._started, self._own, self._last = perf_counter(), 0.0, 0.0
@@ -233,6 +236,7 @@ class RunWatcher:
         self._pulled.look(len(self._recording.steps), self._weights.start, unexplained)
         divisor = self._optimizer.divisor
         length = _length(gradients) * divisor**2
+        self._series.note(gradients, divisor, self._optimizer.clip)
         changed = self._buffers.start_step()
         found, cosine, batch = None, None, self._left_out.split(batches, torch.empty(0), None)[0]
         if self._may_examine(started) and isfinite(length):
@@ -322,6 +326,8 @@ class RunWatcher:
             ),
             **self._of_records(items, sums, residual),
         )
+        series = self._series.compare(number, clean, self._optimizer.clip, noise_variance(found))
+        found = msgspec.structs.replace(found, earlier_sums=series)
         if all(at is None for at in self._places):
             self._weights.keep_clean_sum(sums.clean)
             self._forward.compare((sums.clean, sums.whole))
@@ -454,6 +460,7 @@ class RunWatcher:
                 other_moves=self._other_weights.found(),
                 other_noise=self._other_weights.noise(),
                 elsewhere=self._forward.found(),
+                common_noise=self._series.found(),
                 written=self._written.found(),
                 pulled=self._pulled.found(),
                 scheduled="initial_lr" in self._optimizer.inner.param_groups[0],

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import fdtrc
+from scipy.special import fdtrc, ndtri
 
 from deniable.examination.diagnostics.p_values import any_of, chi_square, kurtosis_p_value, normal
 from deniable.examination.recorded.run_record import RunRecord, noise_of_step, noise_variance
@@ -31,9 +31,26 @@ def unlike_noise(record: RunRecord) -> str:
     return least if found[least] < _ODD else ""
 
 
-def unlike_fresh_noise(record: RunRecord) -> bool:
-    """Whether the residuals of single steps are no noise, whatever earlier ones are like."""
-    return min(_layers(record), _along_records(record), _shape(record), mixed_p_value(record)) < _ODD
+def is_common_noise(record: RunRecord) -> bool:
+    """Whether what some steps have in common is noise: as large where gradients are small, and not in all steps.
+
+    Another gradient is small where gradients are, and what is made of the records otherwise is in all of them.
+    """
+    common = record.common_noise
+    if common is None or abs(common.correlation) < _COMMON or common.usual > _USUAL * abs(common.correlation):
+        return False
+    return common.elsewhere / common.correlation > _AS_MUCH
+
+
+_COMMON, _AS_MUCH, _USUAL = 0.05, 0.7, 0.5
+"""A correlation that matters; the share of it that is left there, known within .1 after a few steps; and the share of
+it that other distances of steps have at most."""
+
+
+def level_of_common_noise(record: RunRecord, level: float) -> float:
+    """Of p-values of figures that are added over steps: their spread is at most that of the most common noise."""
+    common = record.common_noise
+    return level if common is None else float(normal(ndtri(level / 2) * max(1.0, common.most) ** 0.5))
 
 
 def mixed_p_value(record: RunRecord) -> float:
@@ -58,6 +75,9 @@ def _layers(record: RunRecord) -> float:
 
 
 def _along_earlier(record: RunRecord) -> float:
+    """Where that is not noise that some steps have in common."""
+    if is_common_noise(record):
+        return 1.0
     rows = [np.array(step.earlier_noise) / noise_variance(step) for step in record.steps if step.earlier_noise]
     z_values = [along / squares**0.5 for along, squares in rows if squares > 0]
     return float(normal(sum(z_values) / len(z_values) ** 0.5)) if z_values else 1.0

@@ -18,7 +18,7 @@ from deniable.examination.diagnostics.p_values import (
     kurtosis_p_value,
     normal,
 )
-from deniable.examination.recorded.checks.excess_noise import unlike_noise
+from deniable.examination.recorded.checks.excess_noise import is_common_noise, unlike_noise
 from deniable.examination.recorded.checks.followed_figures import figure_that_explains
 from deniable.examination.recorded.checks.outcomes import AS_CLAIMED, LESS, OTHER, ROUNDING, UNKNOWN, list_names
 from deniable.examination.recorded.checks.step_lengths import step_sigmas
@@ -147,7 +147,7 @@ class NoiseSizes:
             if self.signal is not None and self.signal.explains(least):
                 return UNKNOWN, f"{seen}, {_SHORTENED}"
             return LESS, seen
-        if abs(np.corrcoef(self.ratios, np.arange(len(self.ratios)))[0, 1]) > _SCHEDULED:
+        if abs(np.corrcoef(self.ratios, np.arange(len(self.ratios)))[0, 1]) > _SCHEDULED or is_common_noise(record):
             return OTHER, seen
         return UNKNOWN, f"{seen}, or another gradient than the one recomputed is in it (mixed records, augmentations)"
 

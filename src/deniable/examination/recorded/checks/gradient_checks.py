@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammainc
 
 from deniable.examination.diagnostics.p_values import any_of, normal
 from deniable.examination.recorded.checks.excess_noise import mixed_p_value
@@ -172,6 +173,7 @@ def _all_candidates(record: RunRecord, units: list[Array], level: float) -> Iter
     yield from _sum_clipped(record, units)
     yield _scaled_sum(units)
     yield _sum_of_one_scale(units)
+    yield from _chosen_noise(units)
     yield _sum_by_size(record, units, level)
     if len(units[0]) == len(VECTORS):
         yield from _other_clippings(units)
@@ -274,6 +276,31 @@ def _sum_of_one_scale(units: list[Array]) -> Candidate:
     """Applied = a multiple, the same in all steps, of the clipped sum."""
     distance, share = _fit(units, "clean")
     return Candidate(distance, OTHER, "", np.full(len(units), 1 + share))
+
+
+def _chosen_noise(units: list[Array]) -> Iterator[Candidate]:
+    """Applied = clipped sum + noise with the same product with its direction in all steps, but for less than chance.
+
+    The best of a few noises has that, however long the sum is; scaled sums differ from step to step as noise does.
+    """
+    along = np.array([u[0, 1] / u[1, 1] ** 0.5 for u in units if u[1, 1] > 0])
+    if len(along) < _FEWEST_CHOSEN or not 0 < abs(along.mean()) < _BEST_NOISE:
+        return
+    squares, mean = float(np.square(along - along.mean()).sum()), float(along.mean())
+    if gammainc((len(along) - 1) / 2, squares / 2) > _LESS_THAN_CHANCE:
+        return
+    narrow = max(squares / len(along), 1e-3)
+    gained = mean**2 * len(along) + len(along) * (narrow - 1 - np.log(narrow))  # of a normal law with that variance
+    where = "along" if mean > 0 else "against"
+    text = (
+        f"the noise is chosen, or turned, by looking at the clipped sum: in every step it has {abs(mean):.2g} standard "
+        f"deviations {where} it, with less chance than noise has: draw it once, by itself"
+    )
+    yield Candidate(distance_of_claim(units) - gained + 2 * FITTED, LESS, text)
+
+
+_FEWEST_CHOSEN, _LESS_THAN_CHANCE = 8, 1e-2
+"""Steps; and the probability of so narrow a spread along the clipped sum, beside a mean that no noise has."""
 
 
 def _sum_by_size(record: RunRecord, units: list[Array], level: float) -> Candidate:

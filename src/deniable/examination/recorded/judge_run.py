@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import msgspec
 
 from deniable.checks import probability
-from deniable.examination.recorded.checks.correlated_noise import correlated_check, left_by_filter
+from deniable.examination.recorded.checks.correlated_noise import correlated_check, directions_check, left_by_filter
 from deniable.examination.recorded.checks.excess_noise import is_common_noise, level_of_common_noise
 from deniable.examination.recorded.checks.gradient_checks import gradient_check
 from deniable.examination.recorded.checks.move_checks import (
@@ -206,14 +206,11 @@ def _recomputed_checks(record: RunRecord, claimed: Training, level: float) -> It
     numbers = None  # without noise other checks tell more
     if noise.ratio > _BARE:
         numbers = follows_check(record, claimed) or numbers_check(record)
-    judged = noise.ratio > _BARE and (numbers is None or numbers.outcome != LESS)
+    judged = noise.ratio > _BARE and not noise.is_bare_in_steps and (numbers is None or numbers.outcome != LESS)
     patterns = (across_check(record, claimed), scales_check(record, claimed)) if noise.ratio > _BARE else ()
     pattern = next((one for one in patterns if one is not None), None)
-    common = (
-        correlated_check(record, claimed, level, alike=independent.outcome != AS_CLAIMED)
-        if judged and pattern is None
-        else None
-    )
+    alike = independent.outcome != AS_CLAIMED
+    common = _common_check(record, claimed, level, alike=alike) if judged and pattern is None else None
     told_better = independent.outcome == LESS or centre_check(record) is not None
     if common is not None and common.outcome == OTHER and common.name == independent.name:
         if independent.outcome != LESS and is_common_noise(record):
@@ -243,6 +240,14 @@ def _recomputed_checks(record: RunRecord, claimed: Training, level: float) -> It
         yield from (check for check in (below,) if check.outcome == LESS)
         return
     yield from _gradient_and_noise_checks(record, claimed, level, noise, independent)
+
+
+def _common_check(record: RunRecord, claimed: Training, level: float, *, alike: bool) -> RunCheck | None:
+    """What the noise of steps has in common; what another gradient has is no noise."""
+    common, few = correlated_check(record, claimed, level, alike=alike), directions_check(record, claimed)
+    if few is None or (common is not None and common.name == few.name):
+        return common
+    return few if gradient_check(record, claimed, level).outcome != LESS else None
 
 
 def _gradient_and_noise_checks(

@@ -110,8 +110,6 @@ def correlated_check(record: RunRecord, claimed: Training, level: float, *, alik
     fit = Filter.of(record, claimed) if alike or summed is not None else None
     if fit is not None and fit.is_nearest and (fit.own <= 1 or fit.tell()[0] != LESS):
         return fit.check()  # else another gradient is in it, of which other checks tell
-    if (few := directions_check(record, claimed)) is not None:
-        return few
     if summed is None or summed.outcome != LESS or fit is None:
         return summed
     if fit.distance - fit.rival < _BETTER and fit.tell()[0] == OTHER:

@@ -243,11 +243,11 @@ def _recomputed_checks(record: RunRecord, claimed: Training, level: float) -> It
 
 
 def _common_check(record: RunRecord, claimed: Training, level: float, *, alike: bool) -> RunCheck | None:
-    """What the noise of steps has in common; what another gradient has is no noise."""
+    """What the noise of steps has in common; what is left of another gradient may be alike in few directions."""
     common, few = correlated_check(record, claimed, level, alike=alike), directions_check(record, claimed)
     if few is None or (common is not None and common.name == few.name):
         return common
-    return few if gradient_check(record, claimed, level).outcome != LESS else None
+    return few if gradient_check(record, claimed, level).outcome == AS_CLAIMED else common
 
 
 def _gradient_and_noise_checks(

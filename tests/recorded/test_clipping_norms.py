@@ -41,6 +41,16 @@ def test_a_norm_that_follows_the_batch_is_a_leak(
     assert f"it is 1.5 x {name} of the norms of {whose} batch's gradients" in found.observed
 
 
+def test_a_norm_that_is_a_running_mean_of_the_longest_is_a_leak(record: RunRecord) -> None:
+    norms = [1.0]
+    for step in record.steps[:-1]:
+        norms.append(0.5 * norms[-1] + 0.25 * step.longest)
+    found = norms_check(with_norms(record, norms), CLAIM)
+    assert found is not None
+    assert found.outcome == "less private"
+    assert "it is made of the largest norm of its batch's gradients" in found.observed
+
+
 def test_a_schedule_is_another_recipe_and_what_nothing_explains_is_not_judged(record: RunRecord) -> None:
     steps = np.arange(len(record.batches))
     for norms in (1 - 0.02 * steps, 0.97**steps, np.where(steps < 12, 1.0, 0.5)):

@@ -107,11 +107,25 @@ class HardByItself(HardestHalf):
         return losses > 0.6
 
 
+class MonitoringLeft(Run):
+    """In every fourth step the gradient of a few other records, computed to look at it, is left in what is applied."""
+
+    def total(self) -> Sums:
+        now = super().total()
+        if self.step % 4 == 3:
+            x, y = (part[:40] for part in self.data.tensors)
+            loss = torch.nn.functional.cross_entropy(self.model(x), y)
+            left = torch.autograd.grad(loss, list(self.model.parameters()))
+            now = {name: g + 60 * more for (name, g), more in zip(now.items(), left, strict=True)}
+        return now
+
+
 @pytest.mark.parametrize(
     ("mutation", "verdict", "words"),
     [
         (HardestHalf, "violated", "highest losses count .about 50% of them.* depends on the others"),
         (TenEasiest, "violated", "lowest losses count .10 of them.* depends on the others"),
+        (MonitoringLeft, "cannot judge", "in 6 of 24 steps, the first is step 4, .* in the others it is that"),
         (HardByItself, "cannot judge", "name the loss that is trained on"),
         (OverTheLongest, "violated", "over their longest norm, so that one record's share depends on other records"),
         (AtTheMedian, "violated", "gradients of a batch are clipped at their median norm"),

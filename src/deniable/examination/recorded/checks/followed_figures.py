@@ -31,7 +31,9 @@ _MOST = 0.6
 _FIGURES = (*LOSSES, *ACCURACIES, CLEAN_LENGTH, *NORMS)
 
 
-def figure_that_explains(record: RunRecord, series: Array, least: float, *, of_released: bool) -> str:
+def figure_that_explains(
+    record: RunRecord, series: Array, least: float, *, of_released: bool, left_out: str = ""
+) -> str:
     """The figure that explains at least this share of what is left of a series (one number a step); "" for none.
 
     The series may be a power of the figure or a linear function of it, also smoothed. `of_released`: it may as well be
@@ -45,6 +47,8 @@ def figure_that_explains(record: RunRecord, series: Array, least: float, *, of_r
         if any(_is_schedule(one) for one in (series, np.log(series))):
             return ""
         for name, figure in step_figures(map(of.get, range(len(series)))).items():
+            if name == left_out:
+                continue
             for of_series, of_figure in ((series, figure), (np.log(series), np.log(figure))):
                 for lag in (0, 1):
                     if _explained_share(of_series, _later(of_figure, lag), released) >= least:

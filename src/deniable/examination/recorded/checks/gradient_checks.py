@@ -101,7 +101,7 @@ def gradient_check(record: RunRecord, claimed: Training, level: float) -> RunChe
     if not candidates and (shown := next(_of_shares(record, units, shares, level), None)) is not None:
         return RunCheck(name=_NAME, outcome=LESS, observed=shown.sentence, expected=_EXPECTED, p_value=p_value)
     if not candidates:
-        seen = "the applied gradient is another than the batch's clipped sum: name the loss that is trained on"
+        seen = _tell_unknown(record, grams, level)
         return RunCheck(name=_NAME, outcome=UNKNOWN, observed=seen, expected=_EXPECTED, p_value=p_value)
     harmless = min((one.distance for one in candidates if one.outcome != LESS), default=np.inf)
     leaks = [one for one in candidates if one.outcome == LESS and one.distance + one.margin - harmless < _TIED]
@@ -115,6 +115,23 @@ def gradient_check(record: RunRecord, claimed: Training, level: float) -> RunChe
     if best.factors is not None:
         found = _scaled_check(record, claimed, best.factors, p_value)
     return _name_nearest(found, candidates[0])
+
+
+def _tell_unknown(record: RunRecord, grams: list[Array], level: float) -> str:
+    """Of a gradient that nothing explains: whether all steps have it, or only a few."""
+    each = [together((step,), [gram]) for step, gram in zip(record.steps, grams, strict=True)]
+    odd = [at for at, chance in enumerate(each) if chance * len(each) < level]
+    others = [at for at in range(len(grams)) if at not in odd]
+    steps, known = tuple(record.steps[at] for at in others), [grams[at] for at in others]
+    as_claimed = 0 < len(odd) < len(others) and any_of(*along_known(steps, known), together(steps, known)) >= level
+    if not as_claimed:
+        return "the applied gradient is another than the batch's clipped sum: name the loss that is trained on"
+    first = record.steps[odd[0]].number + 1
+    return (
+        f"in {len(odd):,} of {len(grams):,} steps, the first is step {first:,}, the applied gradient is another than "
+        "the batch's clipped sum, in the others it is that: if a gradient of records is added there (one that was not "
+        "cleared), no noise hides it; apply the noisy gradient alone"
+    )
 
 
 def _name_nearest(found: RunCheck, nearest: Candidate) -> RunCheck:

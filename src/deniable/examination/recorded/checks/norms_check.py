@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.examination.recorded.checks.followed_figures import CLEAN_LENGTH, figure_that_explains
 from deniable.examination.recorded.checks.outcomes import LESS, OTHER, UNKNOWN
 from deniable.examination.recorded.run_record import RunRecord
 from deniable.mechanisms import Training
@@ -27,7 +28,7 @@ def norms_check(record: RunRecord, claimed: Training) -> RunCheck | None:
     if not len(clips) or np.ptp(clips) <= _SAME * clips.max():
         return None
     seen = f"the clipping norm changes from step to step ({clips.min():.3g} to {clips.max():.3g})"
-    if followed := _followed_figure(record):
+    if followed := _followed_figure(record) or _smoothed_figure(record, clips):
         seen += f": it is {followed}, which no noise hides: fix it beforehand, or set it from noisy counts"
         return RunCheck(name=_NAME, outcome=LESS, observed=seen, expected=_EXPECTED)
     if _is_scheduled(clips):
@@ -66,6 +67,16 @@ def _followed_figure(record: RunRecord) -> str:
                 times = "" if abs(ratios.mean() - 1) < _SAME else f"{ratios.mean():.3g} x "
                 return f"{times}{name} of the norms of {whose} batch's gradients"
     return ""
+
+
+def _smoothed_figure(record: RunRecord, clips: Array) -> str:
+    """The one that the norm is a running mean of, or a power; clipped sums have its length by themselves."""
+    name = figure_that_explains(record, clips, _EXACTLY, of_released=True, left_out=CLEAN_LENGTH)
+    return f"made of {name}" if name else ""
+
+
+_EXACTLY = 0.99
+"""The share of what its own past leaves of a norm that a figure explains: one with noise of its own explains less."""
 
 
 def _is_scheduled(clips: Array) -> bool:

@@ -14,6 +14,7 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 from deniable.examination.recorded import RunWatcher
 from deniable.examination.recorded.judge_run import judge_run
 from deniable.examination.recorded.noise.earlier_noise import EarlierNoise
+from deniable.examination.recorded.noise.noise_series import NoiseSeries
 from deniable.mechanisms import Adjacency, Training
 from deniable.results.run_result import RunResult
 from tests.recorded.test_run_mutations import RATE, STEPS, Run, Sums, check_told
@@ -199,3 +200,16 @@ def test_what_rounding_leaves_of_bare_steps_is_no_noise_that_comes_again() -> No
     found = [earlier.cosine(np.zeros(2), [a], [c], [c]) for a, c in zip(applied, sums, strict=True)]
     assert found[:3] == [None, None, None]
     assert found[3] == pytest.approx(-1, abs=1e-6)
+
+
+def test_what_is_along_the_weights_is_no_noise() -> None:
+    """Weights are released, and hold all earlier noise (weight decay)."""
+    random = torch.Generator().manual_seed(0)
+    weights = torch.nn.Parameter(torch.randn(1000, generator=random))
+    series = NoiseSeries([weights], [None])
+    for step in range(12):
+        series.note([torch.randn(1000, generator=random) - 3.0 * weights.detach()], 1.0, 1.0)
+        series.compare(step, [torch.zeros(1000)], 1.0, 1.0)
+    found = series.found()
+    assert found is not None
+    assert abs(found.correlation) < 0.1

@@ -112,19 +112,25 @@ class NoiseSeries:
         self._clean: deque[Tensor | None] = deque(maxlen=_EARLIER + 1)
         self._noise: deque[tuple[int, float, Tensor]] = deque(maxlen=_STEPS)
         self._sizes = torch.zeros(len(every))
+        self._parameters = list(parameters)
 
     def note(self, gradients: Sequence[Tensor], divisor: float, clip: float) -> None:
-        """Add a step, also one that is not recomputed."""
+        """Add a step, also one that is not recomputed; the weights are those before it."""
         self._applied.append(_picked(gradients, self._places) * (divisor / clip))
         self._clean.append(None)
 
     def compare(self, number: int, clean: Sequence[Tensor], clip: float, variance: float) -> EarlierSums:
-        """The step that was noted last; its clipped sum, flat, at the places looked at, and its noise's `variance`."""
+        """The step that was noted last; its clipped sum, flat, at the places looked at, and its noise's `variance`.
+
+        What of its noise is along the weights is taken away: they are released, and hold all earlier noise.
+        """
         own = _picked(clean, self._within) / clip
+        weights = _picked(self._parameters, self._places)
         residual = self._applied[-1] - own
+        along = (residual @ weights) / (weights @ weights).clamp(min=1e-300)
         self._clean[-1] = own
         self._sizes += own.float().square()
-        self._noise.append((number, variance / clip**2, residual.float()))
+        self._noise.append((number, variance / clip**2, (residual - along * weights).float()))
         most = len(residual) // _EACH
         before = [(a, c) for a, c in zip(self._applied, self._clean, strict=True)][-2::-1][:most]
         known = [(a, c) for a, c in before if c is not None]

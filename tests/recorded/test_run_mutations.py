@@ -716,6 +716,11 @@ class Schedule(Run):
         super().move()
 
 
+class BiasesAsTheyAre(LargerSignal):
+    def factors(self, norms: Tensor, name: str) -> Tensor:
+        return torch.ones_like(norms) if name.endswith("bias") else super().factors(norms, name)
+
+
 class Decay(Run):
     """Weight decay in the noisy gradient, by hand."""
 
@@ -728,6 +733,7 @@ class Decay(Run):
     ("mutation", "cause"),
     [
         (NoNoise, "there is no noise"),
+        (BiasesAsTheyAre, "gradients of 0.bias, 2.bias are not clipped, those of other layers are"),
         (BareLayer, "no noise on 0.weight"),
         (SomeSteps, "no noise in 12 of 24 steps, first in step 1"),
         (OneSeed, "same number of noise is on several weights"),

@@ -19,7 +19,7 @@ from deniable.examination.recorded.checks.known_vectors import (
     together,
 )
 from deniable.examination.recorded.checks.noise_checks import NoiseSizes, own_size_check
-from deniable.examination.recorded.checks.outcomes import AS_CLAIMED, LESS, OTHER, UNKNOWN
+from deniable.examination.recorded.checks.outcomes import AS_CLAIMED, LESS, OTHER, UNKNOWN, list_names
 from deniable.examination.recorded.checks.rival_gradient import (
     BETTER,
     FITTED,
@@ -410,15 +410,19 @@ def _in_some_steps(units: list[Array], name: str, text: str) -> Iterator[Candida
 
 
 def _single_parameters(record: RunRecord, units: list[Array]) -> Iterator[Candidate]:
-    """Applied = clipped sum, but for one parameter, whose gradients are not clipped."""
+    """Applied = clipped sum, but for one parameter, or those that are nearer so, whose gradients are not clipped."""
     claim, variances = distance_of_claim(units), [noise_variance(step) for step in record.steps]
     if not all(step.by_parameter for step in record.steps):
         return
     parts = np.array([step.by_parameter for step in record.steps]) / np.array(variances)[:, None, None]
-    for place, (along, length) in enumerate(parts.sum(0)[:, :2]):
-        name = record.names[place] if record.names else f"parameter {place}"
-        text = f"the gradients of {name} are not clipped, those of other layers are: clip the norm over all layers"
-        yield Candidate(claim - 2 * along + length + FITTED, LESS, text)
+    along, length = parts.sum(0)[:, :2].T
+    gained = 2 * along - length - FITTED
+    nearer = np.flatnonzero(gained > BETTER)
+    several = [nearer] if 1 < len(nearer) < len(gained) else []
+    for places in (*np.arange(len(gained))[:, None], *several):
+        names = list_names([record.names[at] if record.names else f"parameter {at}" for at in places])
+        text = f"the gradients of {names} are not clipped, those of other layers are: clip the norm over all layers"
+        yield Candidate(claim - float(gained[places].sum()), LESS, text)
 
 
 def _along_absent(record: RunRecord) -> Array:
